@@ -1,0 +1,89 @@
+"""What a cassette is, as bytes: the front door of the ground floor.
+
+Rule: pure. Bytes in, values out; no files, clocks, threads, loops or random numbers, which are passed in. The
+specification is ``schemas/v1/FORMAT.md``; another language needs nothing else.
+"""
+
+from __future__ import annotations
+
+from toolcassette.format.canonical import DEPTH_MAX, INT_DIGITS_MAX, Tree, decode_tree, encode_tree
+from toolcassette.format.cassette import (
+    Cassette,
+    RecordedCall,
+    index_cassette,
+    parse_cassette,
+    write_cassette,
+)
+from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_frame, decode_head
+from toolcassette.format.containers import members_of
+from toolcassette.format.frames import (
+    FORMAT,
+    CallChunk,
+    CallResult,
+    CallStart,
+    Complete,
+    ErrorBody,
+    Frame,
+    Header,
+    Origin,
+)
+from toolcassette.format.grammar import CALLS_MAX, Grammar
+from toolcassette.format.reader import Finding, Reader, state_of
+from toolcassette.format.refusal import Refused, json_path
+from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
+from toolcassette.format.salvaging import Salvaged, salvage
+from toolcassette.format.schema import json_schemas
+from toolcassette.format.values import TAG, TAGS, TYPES, Decoder, Encoder, canonical_json, decode_value, encode_value
+from toolcassette.format.writer import RecordedOutcome, Writer
+
+__all__ = [
+    "CALLS_MAX",
+    "DEPTH_MAX",
+    "FORMAT",
+    "INT_DIGITS_MAX",
+    "LARGE_LINE_BYTES",
+    "LINE_BYTES_CEILING",
+    "LINE_BYTES_MAX",
+    "TAG",
+    "TAGS",
+    "TYPES",
+    "CallChunk",
+    "CallResult",
+    "CallStart",
+    "Cassette",
+    "Complete",
+    "Cutter",
+    "Decoder",
+    "Encoder",
+    "ErrorBody",
+    "Finding",
+    "Frame",
+    "Grammar",
+    "Header",
+    "Origin",
+    "Reader",
+    "RecordedCall",
+    "RecordedOutcome",
+    "Refused",
+    "Run",
+    "Salvaged",
+    "Survey",
+    "Tree",
+    "Writer",
+    "canonical_json",
+    "decode_frame",
+    "decode_head",
+    "decode_tree",
+    "decode_value",
+    "encode_tree",
+    "encode_value",
+    "index_cassette",
+    "json_path",
+    "json_schemas",
+    "members_of",
+    "parse_cassette",
+    "salvage",
+    "state_of",
+    "survey",
+    "write_cassette",
+]

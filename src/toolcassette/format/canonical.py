@@ -1,0 +1,107 @@
+"""Canonical JSON: one value, one spelling, as bytes (FORMAT.md section 4).
+
+Rule: what is written here decodes to the same tree, and what decodes here is refused unless it encodes to the same
+bytes again. So duplicate keys, odd number spellings, white space and needless escapes are never accepted.
+
+A *tree* is what JSON can say: dict with str keys, list, str, int, finite float, bool, None, of exactly these types.
+Number text is that of msgspec, pinned by vectors: shortest digits that round-trip, ``.0`` kept, exponents without plus
+sign or padding. The escape pass spells characters that would deceive a terminal, a diff or a reviewer as ``\\uXXXX``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolcassette.errors import FormatError
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+__all__ = ["DEPTH_MAX", "INT_DIGITS_MAX", "Tree", "decode_tree", "depth_exceeds", "encode_tree", "escape", "is_plain"]
+
+Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | int | float | bool | None"
+
+DEPTH_MAX = 128  # levels of arrays and objects in one value; far under every parser's own limit
+INT_DIGITS_MAX = 1000  # decimal digits of a bare integer; CPython and msgspec both refuse text beyond 4,300
+
+_UNSAFE = re.compile(
+    rb"\x7f"  # DEL
+    rb"|\xc2[\x80-\x9f\xad]"  # C1 controls (U+009B starts a terminal sequence), soft hyphen
+    rb"|\xd8\x9c"  # Arabic letter mark
+    rb"|\xe1\xa0\x8e"  # Mongolian vowel separator
+    rb"|\xe2\x80[\x8b-\x8f\xa8-\xae]"  # zero width, marks, line and paragraph separators, bidi embeddings
+    rb"|\xe2\x81[\xa0-\xaf]"  # word joiner, invisible operators, bidi isolates
+    rb"|\xef\xbb\xbf"  # byte order mark
+    rb"|\xef\xbf[\xb9-\xbb]"  # interlinear annotation
+    rb"|\xf3\xa0[\x80\x81][\x80-\xbf]"  # tag characters
+)
+_LONG_INT = re.compile(rb"[0-9]{%d}" % (INT_DIGITS_MAX + 1))
+_NOT_BRACKETS = bytes(b for b in range(256) if b not in b"[]{}")
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")  # two kinds would let one round remove two levels
+# One pass whatever the bytes are: a string that is never closed runs to the end.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder().decode
+
+
+def _spelled(match: re.Match[bytes]) -> bytes:
+    units = match.group().decode("utf-8").encode("utf-16-be")
+    return b"".join(b"\\u%02x%02x" % (units[i], units[i + 1]) for i in range(0, len(units), 2))
+
+
+def is_plain(data: bytes) -> bool:
+    """True where the escape pass has nothing to do, by the cheapest test there is."""
+    return data.isascii() and b"\x7f" not in data
+
+
+def escape(data: bytes) -> bytes:
+    """JSON text with every deceiving character as ``\\uXXXX`` (they can only stand inside strings)."""
+    return data if is_plain(data) else _UNSAFE.sub(_spelled, data)
+
+
+def depth_exceeds(data: bytes, limit: int = DEPTH_MAX) -> bool:
+    """True if JSON text nests deeper than ``limit``; counted on bytes, before any decoder recurses into it."""
+    if data.count(b"[") + data.count(b"{") <= limit:
+        return False
+    brackets = _STRING.sub(b"", data).translate(_ONE_KIND, _NOT_BRACKETS)
+    for _ in range(limit):  # each round removes the innermost level, so the rounds needed are the depth
+        fewer = brackets.replace(b"[]", b"")
+        if len(fewer) == len(brackets):
+            return len(brackets) > limit  # not JSON; the decoder says so, unless it would have to recurse for it
+        brackets = fewer
+    return bool(brackets)
+
+
+def encode_tree(tree: Tree, *, sort: bool) -> bytes:
+    """Canonical bytes of a tree; ``sort`` orders the keys of every object by code point (arguments), else they stay.
+
+    The caller vouches for the types (see ``values``); nothing is checked here.
+    """
+    return escape(_encode_sorted(tree) if sort else _encode(tree))
+
+
+def decode_tree(data: bytes, *, sort: bool = False) -> Any:
+    """The tree of canonical bytes.
+
+    Raises ``FormatError`` ``too_deep`` or ``bulk`` (not JSON, or not the canonical spelling of what it says).
+    """
+    if depth_exceeds(data):
+        raise FormatError("too_deep")
+    try:
+        tree = _decode(data)
+        again = encode_tree(tree, sort=sort)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise FormatError("bulk") from None  # a decoder's message echoes file data
+    if again != data or (len(data) > INT_DIGITS_MAX and _has_long_int(data)):
+        raise FormatError("bulk")
+    return tree
+
+
+def _has_long_int(data: bytes) -> bool:
+    """True if an integer of more than INT_DIGITS_MAX digits stands outside the strings of JSON text."""
+    return _LONG_INT.search(data) is not None and _LONG_INT.search(_STRING.sub(b'""', data)) is not None

@@ -1,0 +1,214 @@
+"""Frames in, finished lines out: the one way to make a cassette's bytes (FORMAT.md section 7).
+
+Rule: a frame that the grammar refuses leaves nothing changed, and a line longer than the limit is refused before chain
+and grammar have moved. Reading back is the very same grammar and chain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from msgspec import UNSET, Raw, UnsetType
+
+from toolcassette.errors import FormatError
+from toolcassette.format.chain import TRAILER_BYTES, Chain
+from toolcassette.format.codec import LINE_BYTES_MAX, encode_body
+from toolcassette.format.frames import FORMAT, CallChunk, CallResult, CallStart, Complete, Header
+from toolcassette.format.grammar import CALLS_MAX, Grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcassette.format.frames import Frame
+
+__all__ = ["RecordedOutcome", "Writer"]
+
+
+class RecordedOutcome(NamedTuple):
+    """How a call ended, ``at`` microseconds since ``created``; bulk members as canonical bytes. ``chunks`` counts them,
+    None for no stream.
+    """
+
+    outcome: str
+    at: int = 0
+    value: bytes | None = None
+    error: bytes | None = None
+    contexts: bytes | None = None
+    meta: bytes | None = None
+    phase: str | None = None
+    chunks: int | None = None
+
+
+def _raw(data: bytes | None) -> Raw | UnsetType:
+    return UNSET if data is None else Raw(data)
+
+
+_START = b'{"seq":0,"kind":"call/start","call":0'
+_PLAIN_OK = ("ok", None, None, None, None, None)  # outcome; error, contexts, meta, phase, chunks
+_HEADS_MAX = 256  # names remembered; a composite makes a new path for each of its calls
+
+
+class Writer:
+    """Writes one cassette, frame by frame. ``seq`` of the frames given is filled in here."""
+
+    __slots__ = ("_chain", "_heads", "_line_bytes_max", "grammar")
+
+    def __init__(self, *, line_bytes_max: int = LINE_BYTES_MAX, calls_max: int = CALLS_MAX) -> None:
+        self.grammar = Grammar(calls_max=calls_max)
+        self._chain = Chain()
+        self._heads: dict[
+            tuple[str, tuple[str, ...], str], bytes
+        ] = {}  # what of a plain start frame is always the same
+        self._line_bytes_max = line_bytes_max
+
+    @property
+    def head(self) -> str:
+        """Hash of the last frame."""
+        return self._chain.head
+
+    @property
+    def seq(self) -> int:
+        """Number of the frame that comes next."""
+        return self._chain.seq
+
+    def line(self, frame: Frame) -> bytes:
+        """The line of the next frame, whose ``seq`` must be ``self.seq``.
+
+        Raises ``FormatError``; then nothing changed.
+        """
+        body = encode_body(frame)
+        self._check_length(body)
+        if frame.seq != self.seq:
+            raise FormatError("seq", frame=self.seq)
+        self.grammar.step(frame)
+        return self._chain.link(body)
+
+    def _check_length(self, body: bytes) -> None:
+        if len(body) + TRAILER_BYTES > self._line_bytes_max:
+            raise FormatError("line_too_long", frame=self.seq)
+
+    def header(
+        self,
+        *,
+        cassette: str,
+        created: str,
+        producer: str,
+        include: Sequence[str],
+        order: str,
+        sync: str,
+    ) -> bytes:
+        """The first line. ``cassette``: 32 random hex digits; ``created``: RFC 3339 UTC with microseconds."""
+        return self.line(
+            Header(
+                seq=self.seq,
+                format=FORMAT,
+                cassette=cassette,
+                created=created,
+                producer=producer,
+                requires=[],
+                include=list(include),
+                order=cast("Any", order),
+                sync=cast("Any", sync),
+                rules=[],
+            )
+        )
+
+    def start(
+        self,
+        *,
+        tool: str,
+        args: bytes,
+        at: int,
+        boundary: str = "tool",
+        path: Sequence[str] = (),
+        effect: str | None = None,
+        omitted: Sequence[str] = (),
+    ) -> bytes:
+        """The line that begins the next call; its number is ``grammar.calls`` before it. ``args``: canonical bytes."""
+        if effect is None and not omitted:
+            return self._plain_start(tool, args, at, boundary, tuple(path))
+        return self.line(
+            CallStart(
+                seq=self.seq,
+                call=self.grammar.calls,
+                boundary=cast("Any", boundary),
+                path=list(path),
+                tool=tool,
+                effect=UNSET if effect is None else effect,
+                omitted=list(omitted) if omitted else UNSET,
+                at=at,
+                args=Raw(args),
+            )
+        )
+
+    def chunk(self, call: int, chunk: int, *, value: bytes, at: int) -> bytes:
+        """The line of one item of a stream."""
+        return self.line(CallChunk(seq=self.seq, call=call, chunk=chunk, at=at, value=Raw(value)))
+
+    def result(self, call: int, ended: RecordedOutcome, *, at: int | None = None) -> bytes:
+        """The line that ends a call, at its own time or ``at``; what is None is absent."""
+        at = ended.at if at is None else at
+        if ended[:1] + ended[3:] == _PLAIN_OK and ended.value is not None and self.grammar.may_end_plainly(call):
+            return self._plain_result(call, at, ended.value)
+        return self.line(
+            CallResult(
+                seq=self.seq,
+                call=call,
+                outcome=cast("Any", ended.outcome),
+                phase=UNSET if ended.phase is None else cast("Any", ended.phase),
+                chunks=UNSET if ended.chunks is None else ended.chunks,
+                at=at,
+                value=_raw(ended.value),
+                error=_raw(ended.error),
+                contexts=_raw(ended.contexts),
+                meta=_raw(ended.meta),
+            )
+        )
+
+    # The two frames that most recordings are made of, without the detour through their structs: the same bytes.
+
+    def _plain_start(self, tool: str, args: bytes, at: int, boundary: str, path: tuple[str, ...]) -> bytes:
+        key = (boundary, path, tool)
+        head = self._heads.get(key)
+        if head is None:
+            if len(self._heads) >= _HEADS_MAX:
+                self._heads.clear()
+            frame = CallStart(seq=0, call=0, boundary=cast("Any", boundary), path=list(path), tool=tool, at=0)
+            head = self._heads[key] = encode_body(frame)[len(_START) : -len(b',"at":0')]
+        body = b'{"seq":%d,"kind":"call/start","call":%d%b,"at":%d,"args":%b' % (
+            self._chain.seq,
+            self.grammar.calls,
+            head,
+            at,
+            args,
+        )
+        self._check_length(body)
+        self.grammar.begin(path, tool)
+        return self._chain.link(body)
+
+    def _plain_result(self, call: int, at: int, value: bytes) -> bytes:
+        body = b'{"seq":%d,"kind":"call/result","call":%d,"outcome":"ok","at":%d,"value":%b' % (
+            self._chain.seq,
+            call,
+            at,
+            value,
+        )
+        self._check_length(body)
+        self.grammar.end_plainly(call, "ok")
+        return self._chain.link(body)
+
+    def complete(self, *, rejected: int = 0) -> bytes:
+        """The last line. Raises ``FormatError`` ``call_open`` while a call has no end."""
+        counted = self.grammar.outcomes
+        return self.line(
+            Complete(
+                seq=self.seq,
+                calls=self.grammar.calls,
+                frames=self.grammar.frames + 1,
+                ok=counted["ok"],
+                error=counted["error"],
+                cancelled=counted["cancelled"],
+                left_early=counted["left_early"],
+                rejected=rejected,
+            )
+        )
