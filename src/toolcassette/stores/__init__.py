@@ -1,0 +1,21 @@
+"""Where cassettes live: stores of bytes under names, create-only and durable. Rule: no store knows what a frame is."""
+
+from __future__ import annotations
+
+from toolcassette.stores.base import BLOCK_BYTES, PARTIAL_SUFFIX, Source, Spool, Store
+from toolcassette.stores.file import FileStore
+from toolcassette.stores.memory import MemoryStore
+from toolcassette.stores.ops import Directory, FileOps, Stat
+
+__all__ = [
+    "BLOCK_BYTES",
+    "PARTIAL_SUFFIX",
+    "Directory",
+    "FileOps",
+    "FileStore",
+    "MemoryStore",
+    "Source",
+    "Spool",
+    "Stat",
+    "Store",
+]
