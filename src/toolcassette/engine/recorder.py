@@ -1,0 +1,354 @@
+"""The recorder: runs the real bodies, and writes down what was asked and how it ended.
+
+Theory. Start order is everything: call number and the place of the start frame are taken in one critical section with
+no wait inside, so frame order is start order. A frame is durable before the program goes on: the body starts only after
+its start frame is, the caller gets its result only after the result frame is. An error of ours (a value that cannot be
+kept, a disk that is full) is never written down as the tool's outcome: it poisons the recorder, which then runs no
+further body and never publishes.
+
+Rule: what a caller gets while recording is the decoded copy of what was written: the very thing a replay will hand out.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime as dt
+import secrets
+import threading
+import time
+import warnings
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVarTuple
+
+from toolcassette.engine import current
+from toolcassette.engine.base import Session
+from toolcassette.engine.journal import Journal
+from toolcassette.engine.publication import publish, refuse_foreign
+from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
+from toolcassette.engine.verdict import Verdict
+from toolcassette.errors import CassetteError, FormatError, IncludeUnused, NestedSelection, NotPublished, printable
+from toolcassette.format import CALLS_MAX, LINE_BYTES_MAX, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcassette.engine.call import Call, Pending, ToolContract
+    from toolcassette.engine.selection import Selection
+    from toolcassette.format import RecordedOutcome
+    from toolcassette.stores import Spool, Store
+
+__all__ = ["Recorder", "RecorderSettings"]
+
+_Parts = TypeVarTuple("_Parts")
+
+_SHUFFLED_NOTE: Final = (
+    "calls that overlap were begun by several threads, or by a scheduler that shuffles: their start order need not "
+    "repeat; record with order='causal'"
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecorderSettings:
+    """What a recorder does besides recording; ``tc.Options`` has the words. ``publish`` False leaves it to a parent
+    process.
+    """
+
+    producer: str
+    order: str = "strict"
+    sync: str = "frame"
+    replace: bool = False
+    set_aside: bool = False
+    publish: bool = True
+    publish_on_error: bool = False
+    allow_empty: bool = False
+    strict_include: bool = False
+    line_bytes_max: int = LINE_BYTES_MAX
+    calls_max: int = CALLS_MAX
+
+
+class Recorder(Session):
+    """Records the selected calls into a new cassette."""
+
+    mode: ClassVar[str] = "record"
+
+    def __init__(self, store: Store, name: str, selection: Selection, settings: RecorderSettings) -> None:
+        super().__init__()
+        self._store = store
+        self._name = name
+        self._selection = selection
+        self._settings = settings
+        # Re-entrant only so that a finaliser that calls a tool meets an error and not a deadlock.
+        self._lock = threading.RLock()
+        self._writing = False
+        self._put_off_lines: collections.deque[tuple[Callable[[], tuple[bytes, int]], str]] = collections.deque()
+        self._writer = Writer(line_bytes_max=settings.line_bytes_max, calls_max=settings.calls_max)
+        self._spool: Spool | None = None
+        self._journal: Journal | None = None
+        self._clock_zero = 0
+        self._failure: CassetteError | None = None  # the first error of ours
+        self._unrecorded: NotPublished | None = None  # the first selected call that could not be recorded
+        self._starter = 0  # the thread that began the last call
+        self._shuffled = False  # calls that overlap were begun in an order that need not repeat
+        self._warned: set[str] = set()
+
+    @property
+    def exclusive(self) -> bool:
+        """Never: tools that are not selected run beside a recording."""
+        return False
+
+    @property
+    def selection(self) -> Selection:
+        """What is recorded."""
+        return self._selection
+
+    @property
+    def journal(self) -> Journal:
+        """Where lines wait to be durable."""
+        assert self._journal is not None  # opened
+        return self._journal
+
+    def begin(self, call: Call, contract: ToolContract) -> Pending:
+        """One call, not yet begun; inside the body of another selected call it runs unrecorded."""
+        outer = inside(self)
+        late = self.place().late
+        if outer is not None:
+            found: NotPublished = NestedSelection(tool=call.tool, inside=outer)
+            return NestedCall(lambda: self._note_unrecorded(found, call.tool))
+        if late is not None:
+            found = NotPublished("late_child", detail=f"{printable(call.tool)} below {late}")
+            return NestedCall(lambda: self._note_unrecorded(found, call.tool))
+        return RecordingCall(self, call, contract)
+
+    def _note_unrecorded(self, found: NotPublished, tool: str) -> None:
+        """A selected call runs undisturbed and leaves no frame: nothing is published. None runs once poisoned."""
+        with self._lock:
+            self.ready(tool)
+            self._unrecorded = self._unrecorded or found
+
+    def refuse(self, error: CassetteError, tool: str) -> CassetteError:
+        """Poison: a call whose arguments cannot be kept must not run."""
+        return self.poison(error)
+
+    def poison(self, error: CassetteError) -> CassetteError:
+        """Keep the first error of ours; every later call is refused with it."""
+        with self._lock:
+            self._failure = self._failure or error
+        return error
+
+    def undeclared(self, tool: str, error: Exception) -> None:
+        """Warn, once a tool and class, that a replay will not raise this exception's own class."""
+        name = f"{printable(tool)} raised {printable(type(error).__qualname__)}"
+        with self._lock:
+            if name in self._warned:
+                return
+            self._warned.add(name)
+        warnings.warn(
+            f"{name}, which is neither builtin nor declared: a replay will raise RecordedToolError in its place; "
+            "declare it with errors=[...]",
+            stacklevel=2,
+        )
+
+    # -- one call: what recording.Log asks ------------------------------------------------------------------------
+
+    def start(self, call: Call, *, shuffled: bool = False) -> tuple[int, int]:
+        """Write the start frame. Returns the call's number and the position to wait for."""
+        return self._append("call/start", call.tool, self._start_line, call, shuffled)
+
+    def _start_line(self, call: Call, shuffled: bool) -> tuple[bytes, int]:
+        grammar = self._writer.grammar
+        number = grammar.calls
+        thread = threading.get_ident()
+        if grammar.open_calls:
+            self._shuffled |= shuffled or self._starter != thread
+        self._starter = thread
+        data = self._writer.start(
+            tool=call.tool,
+            args=call.args,
+            at=self._now(),
+            boundary=call.boundary,
+            path=call.path,
+            effect=call.effect,
+            omitted=call.omitted,
+        )
+        return data, number
+
+    def chunk(self, number: int, tool: str, chunk: int, value: bytes) -> int:
+        """Write a chunk frame. Returns the position to wait for."""
+        return self._append("call/chunk", tool, self._chunk_line, number, chunk, value)[1]
+
+    def _chunk_line(self, number: int, chunk: int, value: bytes) -> tuple[bytes, int]:
+        return self._writer.chunk(number, chunk, value=value, at=self._now()), number
+
+    def end(self, number: int, tool: str, ended: RecordedOutcome) -> int:
+        """Write the result frame. Returns the position to wait for."""
+        return self._append("call/result", tool, self._end_line, number, ended)[1]
+
+    def _end_line(self, number: int, ended: RecordedOutcome) -> tuple[bytes, int]:
+        return self._writer.result(number, ended, at=self._now()), number
+
+    def ready(self, tool: str) -> None:
+        """Raise if no more of a body may run: the session is over, or poisoned."""
+        self._ensure_open(tool)
+        if self._failure is not None:
+            raise self._failure
+
+    def running(self, tool: str) -> Inside:
+        """Around a step of a body, so that selected calls inside it are known as nested."""
+        return Inside(self, tool)
+
+    def settle(self, position: int) -> None:
+        """Block until a position is durable. Raises ``StoreError``, which poisons."""
+        try:
+            self.journal.settle(position)
+        except CassetteError as error:
+            raise self.poison(error) from None
+
+    def _append(
+        self, kind: str, tool: str, make: Callable[[*_Parts], tuple[bytes, int]], *parts: *_Parts
+    ) -> tuple[int, int]:
+        """The critical section: one line made and handed to the store. Raises what poisons, or ``SessionClosed``."""
+        with self._lock:
+            self.ready(tool)
+            if self._writing:
+                return self._put_off(kind, lambda: make(*parts))
+            self._writing = True
+            try:
+                data, number = make(*parts)
+                position = self.journal.append(data, kind)
+                if self._put_off_lines:
+                    self._append_put_off()
+            except CassetteError as error:
+                raise self.poison(error) from None
+            finally:
+                self._writing = False
+            if self._put_off_lines:  # a finaliser came in between
+                self._append_put_off()
+            return number, position
+
+    def _put_off(self, kind: str, line: Callable[[], tuple[bytes, int]]) -> tuple[int, int]:
+        """A finaliser (garbage collection) fired in our own critical section: the end of a dropped stream can wait."""
+        if kind == "call/start":
+            message = "a tool was called by a finaliser while the recorder was writing a frame"
+            raise RuntimeError(message)
+        self._put_off_lines.append((line, kind))
+        return 0, 0
+
+    def _append_put_off(self) -> None:
+        """Write what finalisers put off, and what they put off meanwhile. Under the lock."""
+        while self._put_off_lines:
+            self._writing = True
+            try:
+                line, kind = self._put_off_lines.popleft()
+                self.journal.append(line()[0], kind)
+            except CassetteError as error:
+                raise self.poison(error) from None
+            finally:
+                self._writing = False
+
+    def _now(self) -> int:
+        return (time.monotonic_ns() - self._clock_zero) // 1000
+
+    # -- opening and ending ---------------------------------------------------------------------------------------
+
+    def forget(self) -> None:
+        """Close without a trace: we are a forked child, where the thread that holds the lock may not exist."""
+        self._lock = threading.RLock()
+        super().forget()
+
+    def _begin_opening(self) -> None:
+        if any(outer.mode == "replay" and outer.is_open for outer in current.around()):
+            message = (
+                "a recording inside a replay would run tools for real where none may run; "
+                "open it around the replay, or after it"
+            )
+            raise RuntimeError(message)
+        super()._begin_opening()
+
+    def _open(self) -> None:
+        settings = self._settings
+        cassette = secrets.token_hex(16)
+        self._name = self._store.resolve(self._name)
+        if settings.replace:
+            refuse_foreign(self._store, self._name)
+        self._spool = self._store.create(
+            self._name, cassette_id=cassette, replace=settings.replace, set_aside=settings.set_aside
+        )
+        self._journal = Journal(self._spool, settings.sync)
+        self._clock_zero = time.monotonic_ns()
+        created = dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+        line = self._writer.header(
+            cassette=cassette,
+            created=created,
+            producer=settings.producer,
+            include=self._selection.patterns,
+            order=settings.order,
+            sync=settings.sync,
+        )
+        try:
+            self._journal.append(line, "header")
+        except BaseException:
+            self._spool.keep()
+            raise
+
+    def _may_end_soon(self) -> bool:
+        grammar = self._writer.grammar
+        return bool(grammar.open_calls) and any(
+            grammar.call_state(number) == "streaming" for number in reversed(range(grammar.calls))
+        )
+
+    def _abandon(self) -> None:
+        if self._spool is not None:
+            self._spool.keep()
+
+    def _release(self) -> None:
+        if self._spool is not None:
+            self._spool.forget()
+
+    def _end(self, error: BaseException | None) -> Verdict:
+        assert self._spool is not None  # opened
+        with self._lock:
+            why = self._why_not_published(error)
+        outcome = "kept"
+        try:
+            self.journal.finish(kept=why is not None)
+            if why is None:
+                outcome = self._publish(self._spool)
+        except CassetteError as failure:
+            why = why or failure
+        finally:
+            self._spool.keep()
+            self.journal.stop()
+        unused = self._selection.unused()
+        words = [f"include selected nothing by {', '.join(map(printable, unused))}"] if unused else []
+        if self._shuffled and self._settings.order == "strict":
+            words.append(_SHUFFLED_NOTE)
+        return Verdict(
+            mode=self.mode,
+            outcome=outcome,
+            calls=self._writer.grammar.calls,
+            error=why,
+            notes=(*words, *self._spool.notes),
+        )
+
+    def _why_not_published(self, error: BaseException | None) -> CassetteError | None:
+        """The first of the reasons to keep the partial, the plainest first."""
+        settings, grammar, unused = self._settings, self._writer.grammar, self._selection.unused()
+        reasons: tuple[tuple[bool, Callable[[], CassetteError | None]], ...] = (
+            (self._failure is not None, lambda: self._failure),
+            (self._unrecorded is not None, lambda: self._unrecorded),
+            (error is not None and not settings.publish_on_error, lambda: NotPublished("block_raised")),
+            (grammar.open_calls > 0, lambda: NotPublished("open_call", detail=f"{grammar.open_calls} open")),
+            (grammar.calls == 0 and not settings.allow_empty, lambda: NotPublished("empty")),
+            (bool(unused) and settings.strict_include, lambda: IncludeUnused(unused)),
+        )
+        return next((make() for applies, make in reasons if applies), None)
+
+    def _publish(self, spool: Spool) -> str:
+        try:
+            spool.append(self._writer.complete())
+        except FormatError as refused:  # a call began while we were ending
+            raise NotPublished("open_call") from refused
+        if self._settings.publish:
+            return publish(self._store, spool, replace=self._settings.replace)
+        spool.sync()
+        return "finished"
