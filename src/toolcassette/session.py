@@ -1,0 +1,223 @@
+"""Sessions: ``record`` and ``replay`` for a block of code, and one for a whole process.
+
+Rule: all options are one frozen ``Options``, validated in one place; environment, configuration files and command line
+map onto it. The mode is chosen once, here, and is a class from then on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcassette._version import __version__
+from toolcassette.engine import (
+    COMPLETIONS,
+    MODE_VARIABLE,
+    ORDERS,
+    SYNC_POLICIES,
+    Live,
+    Recorder,
+    RecorderSettings,
+    Replayer,
+    ReplayerSettings,
+    Selection,
+    Session,
+)
+from toolcassette.format import CALLS_MAX, LINE_BYTES_CEILING, LINE_BYTES_MAX
+from toolcassette.stores import FileStore, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "FILE_VARIABLE",
+    "INCLUDE_VARIABLE",
+    "PRODUCER",
+    "Options",
+    "process_session",
+    "record",
+    "replay",
+    "session",
+    "session_from_env",
+]
+
+FILE_VARIABLE: Final = "TOOLCASSETTE_FILE"
+INCLUDE_VARIABLE: Final = "TOOLCASSETTE_INCLUDE"  # patterns, separated by commas
+PRODUCER: Final = f"toolcassette {__version__}"
+
+_MODES: Final = ("live", "record", "replay")
+_CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
+    "order": (None, *ORDERS),
+    "completion": COMPLETIONS,
+    "sync": tuple(SYNC_POLICIES),
+    "stale": ("refuse", "set-aside"),
+    "cancelled": ("wait", "raise"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """Every option of a session. Raises ``ValueError`` for a value that is none of those named.
+
+    Recording: ``sync`` says when a frame is durable: ``frame`` (before the program goes on), ``call`` (a start rides on
+    the next sync), ``close`` (when the session ends), ``none`` (nothing is promised before the cassette is published).
+    ``stale``: what to do with a partial whose recorder is gone, ``refuse`` or ``set-aside``. ``replace`` re-records
+    over an existing cassette, when the new one is whole. ``publish_on_error`` publishes although the block raised,
+    ``allow_empty`` without a call.
+
+    Replaying: ``allow_unconsumed`` lets records be left over. ``cancelled``: a recorded cancellation waits for the
+    program's own (``wait``), at most as long as it took plus ``stall_after`` seconds, or raises at once (``raise``).
+
+    ``order`` says which record a call may take: ``any`` (the next with its path, name and arguments), ``causal`` (and
+    all that had ended before it began is consumed; calls that overlapped may start in any order), ``strict`` (and it is
+    the next of its path in start order). Recording: ``strict`` if not given. Replaying: as recorded, or stricter.
+    ``completion`` says when a replayed outcome goes out: ``recorded`` (when all that was recorded while the call was
+    open has happened again; where nothing moves for ``stall_after`` seconds, held outcomes go out, with a note in the
+    verdict), ``required`` (the same, but that is a mismatch), ``immediate``.
+
+    Both: ``strict_include`` fails when a pattern of include selected nothing; ``line_bytes_max`` (bytes, at most 64
+    MiB) and ``calls_max`` are limits; ``store`` is where cassettes live.
+    """
+
+    order: str | None = None
+    completion: str = "recorded"
+    sync: str = "frame"
+    stale: str = "refuse"
+    replace: bool = False
+    publish_on_error: bool = False
+    allow_empty: bool = False
+    allow_unconsumed: bool = False
+    strict_include: bool = False
+    cancelled: str = "wait"
+    stall_after: float = 5.0
+    line_bytes_max: int = LINE_BYTES_MAX
+    calls_max: int = CALLS_MAX
+    store: Store = dataclasses.field(default_factory=FileStore, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                message = f"{name} must be one of {', '.join(filter(None, allowed))}"
+                raise ValueError(message)
+        if not self.stall_after >= 0:
+            message = "stall_after must be a number of seconds, 0 or more"
+            raise ValueError(message)
+        if not 1024 <= self.line_bytes_max <= LINE_BYTES_CEILING:
+            message = f"line_bytes_max must be between 1024 and {LINE_BYTES_CEILING} bytes"
+            raise ValueError(message)
+        if self.calls_max < 1:
+            message = "calls_max must be at least 1"
+            raise ValueError(message)
+
+
+def record(file: str | os.PathLike[str], include: Iterable[str], **options: Any) -> Recorder:
+    """A session that runs the selected tools for real and records them into a new cassette.
+
+    ``include`` names tools, with ``*`` for any run of characters; ``options`` are those of ``Options``. Use it with
+    ``with`` or ``async with``. Raises ``ValueError`` for bad options at once; opening raises ``CassetteExists`` or
+    ``StoreError``, leaving raises what kept the recording from being published.
+    """
+    return _recorder(_file(file), Selection(include), Options(**options), publish=True)
+
+
+def replay(file: str | os.PathLike[str], include: Iterable[str] | None = None, **options: Any) -> Replayer:
+    """A session that answers the selected tools from a cassette and runs none of their bodies.
+
+    Without ``include`` the cassette's own decides, and a wrapped tool outside it raises ``NotSelected``; with it, other
+    tools run for real, and it must select every recorded tool (else ``ValueError`` on opening). Opening raises
+    ``FormatError``; leaving raises ``CassetteMismatch``, or ``UnconsumedCalls``.
+    """
+    selection = None if include is None else Selection(include)
+    return _replayer(_file(file), selection, Options(**options))
+
+
+def session(
+    mode: str,
+    file: str | os.PathLike[str] | None = None,
+    include: Iterable[str] | None = None,
+    **options: Any,
+) -> Session:
+    """``record``, ``replay`` or ``live`` (every tool runs for real, nothing is kept), with the mode as a value.
+
+    Raises ``ValueError`` for an unknown mode, or where the mode needs a file or an include and has none.
+    """
+    if mode not in _MODES:
+        message = f"mode must be one of {', '.join(_MODES)}"
+        raise ValueError(message)
+    if mode == "live":
+        Options(**options)
+        return Live()
+    if file is None:
+        message = f"mode {mode} needs a file"
+        raise ValueError(message)
+    if mode == "replay":
+        return replay(file, include, **options)
+    if include is None:
+        message = "mode record needs include: which tools to record"
+        raise ValueError(message)
+    return record(file, include, **options)
+
+
+def session_from_env(environ: Mapping[str, str] | None = None, **options: Any) -> Session:
+    """The session that ``TOOLCASSETTE_MODE``, ``_FILE`` and ``_INCLUDE`` (commas between) describe; ``live`` with
+    nothing set.
+
+    Raises ``ValueError`` as ``session`` does.
+    """
+    env = os.environ if environ is None else environ
+    include = env.get(INCLUDE_VARIABLE)
+    return session(
+        env.get(MODE_VARIABLE) or "live",
+        env.get(FILE_VARIABLE) or None,
+        include.split(",") if include else None,
+        **options,
+    )
+
+
+def process_session(mode: str, file: str, selection: Selection | None, options: Options) -> Session:
+    """The session of a process that a parent started: a recording is finished here and published by the parent."""
+    if mode == "replay":
+        return _replayer(file, selection, options)
+    if selection is None:
+        message = "mode record needs include: which tools to record"
+        raise ValueError(message)
+    return _recorder(file, selection, options, publish=False)
+
+
+def _file(file: str | os.PathLike[str]) -> str:
+    name = os.fspath(file)
+    if not isinstance(name, str) or not name:
+        message = "file must be the path of a cassette, as text"
+        raise ValueError(message)
+    return name
+
+
+def _recorder(file: str, selection: Selection, options: Options, *, publish: bool) -> Recorder:
+    settings = RecorderSettings(
+        producer=PRODUCER,
+        order=options.order or "strict",
+        sync=options.sync,
+        replace=options.replace,
+        set_aside=options.stale == "set-aside",
+        publish=publish,
+        publish_on_error=options.publish_on_error,
+        allow_empty=options.allow_empty,
+        strict_include=options.strict_include,
+        line_bytes_max=options.line_bytes_max,
+        calls_max=options.calls_max,
+    )
+    return Recorder(options.store, file, selection, settings)
+
+
+def _replayer(file: str, selection: Selection | None, options: Options) -> Replayer:
+    settings = ReplayerSettings(
+        order=options.order,
+        completion=options.completion,
+        calls_max=options.calls_max,
+        allow_unconsumed=options.allow_unconsumed,
+        strict_include=options.strict_include,
+        cancelled=options.cancelled,
+        stall_after=options.stall_after,
+    )
+    return Replayer(options.store, file, selection, settings)

@@ -1,0 +1,400 @@
+"""Tools: what a decorator or a registry makes of a function, so that a session can stand between it and its caller.
+
+Rule: a wrapped tool looks like the tool, to a person, to ``inspect``, to ``typing`` and to a framework's schema
+builder. Any spelling of one call is one call (arguments are bound and defaults applied), and different calls are never
+one call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+
+from toolcassette.contracts import Extensions
+from toolcassette.describe import ABSENT, Description, describe
+from toolcassette.engine import Call, composite_label, pushed, selecting, session_for
+from toolcassette.errors import UnrecordableValue, printable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Sequence
+    from contextlib import AbstractContextManager
+
+    from toolcassette.engine import Member, Pending
+
+__all__ = ["Registry", "cassette_tool", "composite", "register_error", "register_type"]
+
+_F = TypeVar("_F")
+_T = TypeVar("_T")
+_E = TypeVar("_E", bound=Exception)
+# Attribute of a wrapper: a weak reference to itself, and the description of what it wraps. The reference tells it from
+# the decorators around it, to which functools.wraps copies the attribute.
+_WRAPPED = "__toolcassette__"
+
+
+class Registry:
+    """Wraps tools that one does not own, and keeps their names apart.
+
+    ``omit_types``: parameters annotated with one of these classes (run contexts, connections) stay out of the call.
+    A second live tool of one name is refused.
+    """
+
+    def __init__(self, *, omit_types: Iterable[type] = ()) -> None:
+        self._omit_types = tuple(omit_types)
+        self.extensions = Extensions()
+        self._live: dict[str, weakref.ref[Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Registry tools={len(self.names())}>"
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools that are alive, sorted."""
+        return tuple(sorted(name for name, ref in self._live.items() if ref() is not None))
+
+    def wrap(
+        self,
+        fn: _F,
+        *,
+        name: str | None = None,
+        omit: Sequence[str] = (),
+        errors: Sequence[type[Exception]] = (),
+        returns: Any = ABSENT,
+        output_schema: Mapping[str, object] | None = None,
+    ) -> _F:
+        """A tool that a session can record and replay, of the same kind and signature as ``fn``.
+
+        ``name`` defaults to the function's own (a partial's function, a callable object's class); ``omit`` names
+        parameters that stay out of the call; ``errors`` are classes that a replay raises as themselves; ``returns``
+        overrides the return annotation (``Any`` for a wrong one); ``output_schema`` is a JSON Schema that every value,
+        or every item of a stream, must fit as it is written. Raises ``ValueError`` for a name that is taken or
+        unusable, an ``omit`` that is no parameter or a bad schema, ``TypeError`` for what cannot be a tool,
+        ``ModuleNotFoundError`` where a schema needs jsonschema and there is none.
+        """
+        options: dict[str, Any] = {"name": name, "omit": omit, "errors": errors, "returns": returns}
+        if isinstance(fn, (classmethod, staticmethod)):
+            kind = type(fn)
+            return cast("_F", kind(self.wrap(fn.__func__, output_schema=output_schema, **options)))
+        tool = describe(
+            cast("Callable[..., Any]", _unwrapped(fn)),
+            omit_types=self._omit_types,
+            extensions=self.extensions,
+            output_schema=output_schema,
+            **options,
+        )
+        self._admit(tool)
+        wrapper = _WRAPPERS[tool.kind](tool)
+        tool.dress(wrapper)
+        setattr(wrapper, _WRAPPED, (weakref.ref(wrapper), tool))
+        self._live[tool.name] = weakref.ref(wrapper)
+        return cast("_F", wrapper)
+
+    def register_type(
+        self, cls: type[_T], encode: Callable[[_T], object], decode: Callable[[Any], _T], tag: str
+    ) -> None:
+        """Let this registry's tools take and return instances of exactly ``cls``, anywhere in a value.
+
+        ``encode(instance)`` gives a value of builtin (or registered) types, ``decode`` of that an instance again;
+        cassettes hold ``{"$tc": "x-<tag>", "v": ...}``. Two instances are the same if they are written the same. Raises
+        ``ValueError`` for a class or tag that is taken or has a form of its own, ``TypeError`` for what is no class or
+        function.
+        """
+        self.extensions.register_type(cls, encode, decode, tag)
+
+    def register_error(self, cls: type[_E], encode: Callable[[_E], object], decode: Callable[[Any], _E]) -> None:
+        """Let replays raise exactly ``cls`` as ``decode(encode(error))``: for what ``errors=[...]`` cannot rebuild.
+
+        Raises ``TypeError`` for what is no exception class or function.
+        """
+        self.extensions.register_error(cls, encode, decode)
+
+    def wrap_all(self, tools: types.ModuleType | Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+        """Wrap the public functions that a module defines, or a mapping's callables under its keys; patch nothing."""
+        if isinstance(tools, Mapping):
+            return {name: self.wrap(fn, name=name) for name, fn in tools.items()}
+        found = {
+            name: fn
+            for name, fn in vars(tools).items()
+            if not name.startswith("_") and inspect.isroutine(fn) and fn.__module__ == tools.__name__
+        }
+        return {name: self.wrap(fn) for name, fn in found.items()}
+
+    def _admit(self, tool: Description) -> None:
+        taken = self._live.get(tool.name)
+        if taken is not None and taken() is not None:
+            message = f"this registry has a tool called {printable(tool.name)} already; give one of them another name="
+            raise ValueError(message)
+
+
+class _DefaultRegistry(Registry):
+    """The registry of ``cassette_tool``: a redefinition replaces, and two functions of one name are for a session to
+    judge.
+    """
+
+    def _admit(self, tool: Description) -> None:
+        """Anything goes."""
+
+
+def _unwrapped(fn: Any) -> Any:
+    """What a wrapper of ours wraps: wrapping twice is wrapping once. Anything else as it is."""
+    function = fn.__func__ if isinstance(fn, types.MethodType) else fn
+    tool = _description_of(function)
+    if tool is None:
+        return fn
+    return types.MethodType(tool.fn, fn.__self__) if isinstance(fn, types.MethodType) else tool.fn
+
+
+def _description_of(function: Any) -> Description | None:
+    """What a wrapper of ours knows of what it wraps; None for anything else."""
+    if not isinstance(function, types.FunctionType) or _WRAPPED not in vars(function):
+        return None
+    wrapper, tool = vars(function)[_WRAPPED]
+    return cast("Description", tool) if wrapper() is function else None
+
+
+_default = _DefaultRegistry()
+register_type = _default.register_type
+register_error = _default.register_error
+
+
+@overload
+def cassette_tool(fn: _F, /) -> _F: ...
+@overload
+def cassette_tool(
+    *,
+    name: str | None = None,
+    omit: Sequence[str] = (),
+    errors: Sequence[type[Exception]] = (),
+    returns: Any = ABSENT,
+    output_schema: Mapping[str, object] | None = None,
+) -> Callable[[_F], _F]: ...
+def cassette_tool(
+    fn: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    omit: Sequence[str] = (),
+    errors: Sequence[type[Exception]] = (),
+    returns: Any = ABSENT,
+    output_schema: Mapping[str, object] | None = None,
+) -> Any:
+    """Let sessions record and replay a tool. Use it bare or with options; ``Registry.wrap`` tells what they mean."""
+
+    def wrap(function: Any) -> Any:
+        return _default.wrap(
+            function, name=name, omit=omit, errors=errors, returns=returns, output_schema=output_schema
+        )
+
+    return wrap if fn is None else wrap(fn)
+
+
+@overload
+def composite(fn: _F, /) -> _F: ...
+@overload
+def composite(
+    *, name: str | None = None, omit: Sequence[str] = (), errors: Sequence[type[Exception]] = (), returns: Any = ABSENT
+) -> Callable[[_F], _F]: ...
+def composite(fn: Any = None, /, **options: Any) -> Any:
+    """A tool that calls other tools: the calls within lie below it in the call path, told apart by its arguments.
+
+    Use it bare or with the options of ``cassette_tool``. Its own body runs live, recording and replaying; selected by
+    ``include`` it is a leaf like any other tool. Raises ``TypeError`` for what cannot be a tool, generators among them;
+    a call raises ``UnrecordableValue`` for an argument that has no lossless form: name it in ``omit``.
+    """
+    return functools.partial(_composite, options=options) if fn is None else _composite(fn, options)
+
+
+def _composite(fn: Any, options: dict[str, Any]) -> Callable[..., Any]:
+    tool = _description_of(fn)
+    if tool is None or options:
+        unsaid: dict[str, Any] = {"name": None, "omit": (), "errors": (), "returns": ABSENT, "omit_types": ()}
+        tool = describe(_unwrapped(fn), **(unsaid | options), extensions=_default.extensions)
+    if tool.kind not in _COMPOSITES:
+        message = f"{printable(tool.name)} is a generator, and its body would run in its consumer's path"
+        raise TypeError(message)
+    wrapper = _COMPOSITES[tool.kind](tool)
+    tool.dress(wrapper)
+    return wrapper
+
+
+def _below(tool: Description, args: Any, kwargs: Any, *, matters: bool) -> AbstractContextManager[None]:
+    """Around the body of a composite call: what it calls lies below it, where a session could ever see that."""
+    if not matters:
+        return contextlib.nullcontext()
+    try:
+        return pushed(composite_label(tool.name, tool.arguments(args, kwargs)[0]), numbered=True)
+    except UnrecordableValue as error:
+        raise error.of(tool.name) from None
+
+
+def _sync_composite(tool: Description) -> Callable[..., Any]:
+    leaf = _sync(tool)
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        session, matters = selecting(tool.name)
+        if session is not None:
+            return leaf(*args, **kwargs)
+        with _below(tool, args, kwargs, matters=matters):
+            return tool.fn(*args, **kwargs)
+
+    return wrapper
+
+
+def _async_composite(tool: Description) -> Callable[..., Any]:
+    leaf = _async(tool)
+
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        session, matters = selecting(tool.name)
+        if session is not None:
+            return await leaf(*args, **kwargs)
+        with _below(tool, args, kwargs, matters=matters):
+            return await tool.fn(*args, **kwargs)
+
+    return wrapper
+
+
+def _begin(
+    tool: Description, session: Member, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Pending, Callable[[], None] | None]:
+    """A call, not yet begun, and what tells afterwards whether its body changed the arguments.
+
+    Raises what the session makes of a call that cannot be described.
+    """
+    session.meet(tool.name, tool.identity)
+    try:
+        arguments, omitted = tool.arguments(args, kwargs)
+        contract = tool.contract()
+    except UnrecordableValue as error:
+        raise session.refuse(error.of(tool.name), tool.name) from None
+    call = Call(tool.name, arguments, path=session.place().path, omitted=omitted)
+    pending = session.begin(call, contract)
+    return pending, tool.watch(session, arguments, args, kwargs) if pending.runs_body else None
+
+
+_NO_AWAITABLES: Final = frozenset(
+    {dict, list, tuple, str, bytes, int, float, bool, type(None)}
+)  # what most tools return
+
+
+def _sync(tool: Description) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        session = session_for(tool.name)
+        if session is None:
+            return tool.fn(*args, **kwargs)
+        pending, tell_changes = _begin(tool, session, args, kwargs)
+        with pending:
+            if pending.runs_body:
+                value = tool.fn(*args, **kwargs)
+                if type(value) not in _NO_AWAITABLES and inspect.isawaitable(value):
+                    raise session.refuse(_unawaited(value, tool), tool.name)
+                pending.keep(value)
+        if tell_changes is not None:
+            tell_changes()
+        return pending.outcome()
+
+    return wrapper
+
+
+def _unawaited(value: Any, tool: Description) -> UnrecordableValue:
+    if inspect.iscoroutine(value):
+        value.close()  # else it warns that it was never awaited, when it is we who do not
+    why = "must be awaited first, and nothing says so; make the tool async def, or annotate it -> Awaitable[...]"
+    return UnrecordableValue(json_path="$", type_name=type(value).__qualname__, why=why, tool=tool.name)
+
+
+def _async(tool: Description) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        session = session_for(tool.name)
+        if session is None:
+            return await tool.fn(*args, **kwargs)
+        pending, tell_changes = _begin(tool, session, args, kwargs)
+        async with pending:
+            if pending.runs_body:
+                pending.keep(await tool.fn(*args, **kwargs))
+        if tell_changes is not None:
+            tell_changes()
+        return pending.outcome()
+
+    return wrapper
+
+
+def _shell(tool: Description) -> Callable[..., Any]:
+    """A plain function around a coroutine function stays one: awaiting what it returns makes the call."""
+    call = _async(tool)
+
+    def wrapper(*args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        return cast("Coroutine[Any, Any, Any]", call(*args, **kwargs))
+
+    return wrapper
+
+
+def _generator(tool: Description) -> Callable[..., Any]:
+    """A generator function: its call begins when the first item is asked for."""
+
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        session = session_for(tool.name)
+        if session is None:
+            return (yield from tool.fn(*args, **kwargs))
+        pending, tell_changes = _begin(tool, session, args, kwargs)
+        with pending:
+            if pending.runs_body:
+                pending.keep(tool.fn(*args, **kwargs))
+        returned = yield from cast("Any", pending.outcome())
+        if tell_changes is not None:
+            tell_changes()
+        return returned
+
+    return wrapper
+
+
+def _async_generator(tool: Description) -> Callable[..., Any]:
+    """An asynchronous generator function: its call begins when the first item is asked for."""
+
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        session = session_for(tool.name)
+        tell_changes: Callable[[], None] | None = None
+        if session is None:
+            stream = tool.fn(*args, **kwargs)
+        else:
+            pending, tell_changes = _begin(tool, session, args, kwargs)
+            async with pending:
+                if pending.runs_body:
+                    pending.keep(tool.fn(*args, **kwargs))
+            stream = cast("Any", pending.outcome())
+        step = stream.asend(None)
+        while True:  # `yield from`, which asynchronous generators do not have
+            try:
+                item = await step
+            except StopAsyncIteration:
+                break
+            try:
+                sent = yield item
+            except GeneratorExit:
+                await stream.aclose()
+                raise
+            except BaseException as error:  # noqa: BLE001 - whatever the consumer throws is the stream's
+                step = stream.athrow(error)
+            else:
+                step = stream.asend(sent)
+        if tell_changes is not None:
+            tell_changes()
+
+    return wrapper
+
+
+_COMPOSITES: dict[str, Callable[[Description], Callable[..., Any]]] = {
+    "sync": _sync_composite,
+    "async": _async_composite,
+    "shell": _async_composite,
+}
+
+_WRAPPERS: dict[str, Callable[[Description], Callable[..., Any]]] = {
+    "sync": _sync,
+    "async": _async,
+    "shell": _shell,
+    "generator": _generator,
+    "async_generator": _async_generator,
+}

@@ -1,0 +1,262 @@
+"""A cassette's state as data: ``verify``, ``inspect`` and ``read_cassette``.
+
+Rule: one reader serves them all, and replay too. ``verify`` never raises on a bad file; ``read_cassette`` and
+``inspect`` raise on any defect, so half a cassette is never shown as a whole one. None of them imports, calls or runs
+anything that a file names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from toolcassette.engine import read
+from toolcassette.errors import FormatError
+from toolcassette.format import LINE_BYTES_CEILING, Cassette, Origin, Reader, state_of
+from toolcassette.stores import FileStore
+from toolcassette.surveying import SIDE_BY_SIDE_BYTES, Surveyors, cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from toolcassette.stores import Store
+
+__all__ = ["Inspection", "Report", "ToolSummary", "inspect", "read_cassette", "verify", "verify_all"]
+
+_BLOCK_BYTES: Final = 256 * 1024  # one read: it stays in a core's own cache until it is hashed
+_PROGRESS_SECONDS: Final = 0.2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """What ``verify`` found.
+
+    ``state``: complete, open (a partial, fine so far), torn, zero-filled, damaged, absent or unreadable; ``ok`` is said
+    of complete alone. ``reason`` and ``frame`` (0-based) tell what is wrong and where, else None. ``frames`` and
+    ``calls`` count what is intact from the start; ``head`` is the hash of the last intact frame. ``signed`` is False:
+    this version reads no signatures. ``path`` is the name as it was given. ``exit_status`` is 0, 1 for a finding, 2 if
+    nothing can be said.
+    """
+
+    path: str
+    state: str
+    reason: str | None = None
+    frame: int | None = None
+    offset: int | None = None
+    frames: int = 0
+    calls: int = 0
+    head: str | None = None
+    signed: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """True if the cassette is whole."""
+        return self.state == "complete"
+
+    @property
+    def exit_status(self) -> int:
+        """0 if ok, 2 if the file could not be judged, else 1."""
+        return 0 if self.reason is None else FormatError(self.reason).exit_status
+
+    @property
+    def message(self) -> str:
+        """What is wrong, where, and what to do; for a whole cassette, what that proves."""
+        if self.reason is None:
+            return f"intact, {'signed' if self.signed else 'unsigned'}"
+        return str(FormatError(self.reason, frame=self.frame, offset=self.offset))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToolSummary:
+    """One tool of a cassette: how many calls it has, and how they ended."""
+
+    tool: str
+    boundary: str
+    calls: int
+    outcomes: dict[str, int]
+    omitted: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What a cassette says of itself, without arguments and values.
+
+    ``origin``: for a cassette that was made from another file, the ``cassette`` id and the ``head`` (the last intact
+    hash) of that one, and ``how`` (``salvage``); its header calls it ``from``. None for an original recording.
+    """
+
+    path: str
+    format: str
+    cassette: str
+    created: str
+    producer: str
+    include: tuple[str, ...]
+    order: str
+    sync: str
+    frames: int
+    calls: int
+    outcomes: dict[str, int]
+    rejected: int
+    head: str
+    signed: bool
+    tools: tuple[ToolSummary, ...]
+    origin: dict[str, str] | None = None
+
+
+def verify(
+    file: str | os.PathLike[str],
+    *,
+    deep: bool = False,
+    store: Store | None = None,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Whether a file is a whole cassette, as data. Never raises on a bad file, nor on an absent or unreadable one.
+
+    ``deep`` decodes every value too, and proves that it is the canonical spelling. ``jobs`` work side by side on a
+    large file, in threads and child processes of this interpreter; 0 means as many as there are cores. What is found
+    does not depend on it. ``progress(done, size)`` is told how many bytes were read, some times a second. Memory does
+    not grow with the file: a few of its largest frames, and no more. Raises ``ValueError`` for negative jobs.
+    """
+    return verify_all([(os.fspath(file), store or FileStore())], deep=deep, jobs=jobs, progress=progress)[0]
+
+
+def verify_all(
+    files: Sequence[tuple[str, Store]],
+    *,
+    deep: bool = False,
+    jobs: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Report]:
+    """As ``verify``, for many files, each in its store; the workers share them all. Reports come in the same order."""
+    if jobs < 0:
+        message = "jobs is a number of workers, or 0 for as many as there are cores"
+        raise ValueError(message)
+    size = sum(_size(path, store) for path, store in files) if progress is not None or jobs != 1 else 0
+    tell = None if progress is None else _Progress(size, progress)
+    workers = (jobs or cores()) if jobs != 1 and size >= SIDE_BY_SIDE_BYTES else 1
+    if workers == 1:
+        return [_judged(path, store, deep=deep, surveyors=None, tell=tell) for path, store in files]
+    with Surveyors(workers) as surveyors:
+        judge = functools.partial(_judged, deep=deep, surveyors=surveyors, tell=tell)
+        return surveyors.each(files, judge)
+
+
+def _size(path: str, store: Store) -> int:
+    """Bytes of a file; 0 of one that cannot be read."""
+    try:
+        with store.open(path) as source:
+            return source.size
+    except (FormatError, ValueError):
+        return 0
+
+
+def _judged(path: str, store: Store, *, deep: bool, surveyors: Surveyors | None, tell: _Progress | None) -> Report:
+    reader = Reader(deep=deep, line_bytes_max=LINE_BYTES_CEILING)
+    try:
+        with store.open(path) as source:
+            blocks = source.blocks(_BLOCK_BYTES)
+            if tell is not None:
+                blocks = tell.counting(blocks)
+            if surveyors is None:
+                reader.feed_all(blocks)
+            else:
+                surveyors.feed_all(reader, blocks, deep=deep)
+            finding = reader.finish(partial=source.partial or source.live)
+    except FormatError as error:
+        return Report(path=path, state=state_of(error.reason), reason=error.reason)
+    except ValueError:  # an empty name, a NUL in it
+        return Report(path=path, state="absent", reason="absent")
+    seen = reader.grammar
+    return Report(
+        path=path,
+        state=state_of(finding.reason if finding else None),
+        reason=finding.reason if finding else None,
+        frame=finding.frame if finding else None,
+        offset=finding.offset if finding else None,
+        frames=seen.frames,
+        calls=seen.calls,
+        head=reader.head if seen.frames else None,
+    )
+
+
+class _Progress:
+    """Bytes read of ``size``, told now and then; by any thread, so it may be told less than was read."""
+
+    def __init__(self, size: int, tell: Callable[[int, int], None]) -> None:
+        self._size = size
+        self._tell = tell
+        self._done = 0
+        self._told = time.monotonic()
+
+    def counting(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """The blocks, counted as they are used up."""
+        for block in blocks:
+            yield block
+            self._done += len(block)
+            if time.monotonic() - self._told >= _PROGRESS_SECONDS:
+                self._told = time.monotonic()
+                self._tell(self._done, self._size)
+
+
+def read_cassette(file: str | os.PathLike[str], *, store: Store | None = None) -> Cassette:
+    """The verified cassette. Raises ``FormatError`` on any defect: half a cassette is never returned."""
+    return read(store or FileStore(), os.fspath(file))
+
+
+def inspect(file: str | os.PathLike[str], *, store: Store | None = None) -> Inspection:
+    """What a cassette says of itself. Raises ``FormatError`` on any defect."""
+    cassette = read_cassette(file, store=store)
+    header, complete = cassette.header, cassette.complete
+    return Inspection(
+        path=os.fspath(file),
+        format=header.format,
+        cassette=header.cassette,
+        created=header.created,
+        producer=header.producer,
+        include=tuple(header.include),
+        order=header.order,
+        sync=header.sync,
+        frames=complete.frames,
+        calls=complete.calls,
+        outcomes={
+            "ok": complete.ok,
+            "error": complete.error,
+            "cancelled": complete.cancelled,
+            "left_early": complete.left_early,
+        },
+        rejected=complete.rejected,
+        head=cassette.head,
+        signed=False,
+        tools=_tools(cassette),
+        origin=_origin(header.origin) if isinstance(header.origin, Origin) else None,
+    )
+
+
+def _origin(origin: Origin) -> dict[str, str]:
+    return {"cassette": origin.cassette, "head": origin.head, "how": origin.how}
+
+
+def _tools(cassette: Cassette) -> tuple[ToolSummary, ...]:
+    calls: Counter[tuple[str, str]] = Counter()
+    outcomes: dict[tuple[str, str], Counter[str]] = {}
+    omitted: dict[tuple[str, str], set[str]] = {}
+    for call in cassette:
+        key = (call.tool, call.boundary)
+        calls[key] += 1
+        outcomes.setdefault(key, Counter())[call.outcome] += 1
+        omitted.setdefault(key, set()).update(call.omitted)
+    return tuple(
+        ToolSummary(
+            tool=tool,
+            boundary=boundary,
+            calls=count,
+            outcomes=dict(outcomes[tool, boundary]),
+            omitted=tuple(sorted(omitted[tool, boundary])),
+        )
+        for (tool, boundary), count in sorted(calls.items())
+    )
