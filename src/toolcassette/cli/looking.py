@@ -1,0 +1,168 @@
+"""Verbs that look at cassettes and say in what state they are: ``verify``, ``ls``, ``schema``.
+
+Rule: all inputs are judged, also after a bad one; of their exit statuses 2 beats 1 beats 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from toolcassette.cli.differing import in_summary
+from toolcassette.cli.inputs import expand, listed
+from toolcassette.cli.outlet import complain, counted, progressing, say, say_json, shown, table
+from toolcassette.errors import FormatError, printable
+from toolcassette.format import json_schemas
+from toolcassette.verify import inspect, verify, verify_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from toolcassette.cli.inputs import Input
+    from toolcassette.verify import Report
+
+__all__ = ["headline", "ls_verb", "report_fields", "schema_verb", "verify_verb"]
+
+_HEAD_CHARS: Final = 8  # enough to compare by eye
+_ANNOTATIONS_SHOWN: Final = 10  # GitHub shows as many errors of a step
+
+
+def headline(report: Report) -> str:
+    """One line on the state of a cassette, safe to print."""
+    if not report.ok:
+        return f"{shown(report.path)}: {report.state}: {report.message}"
+    facts = (
+        f"{counted(report.frames, 'frame')}, {counted(report.calls, 'call')}, head {(report.head or '')[:_HEAD_CHARS]}"
+    )
+    return f"{shown(report.path)}: {report.message} ({facts})"
+
+
+def report_fields(report: Report) -> dict[str, Any]:
+    """A report as a JSON object."""
+    return {
+        **dataclasses.asdict(report),
+        "ok": report.ok,
+        "exit_status": report.exit_status,
+        "message": report.message,
+    }
+
+
+def _as_text(reports: Sequence[Report]) -> None:
+    for report in reports:
+        say(headline(report))
+
+
+def _as_json(reports: Sequence[Report]) -> None:
+    say_json([report_fields(report) for report in reports])
+
+
+def _as_github(reports: Sequence[Report]) -> None:
+    """Annotations of GitHub Actions, one a finding; a frame is a line, and lines count from 1.
+
+    GitHub shows the first few of a step: the others are in its log all the same, and go into the step's summary.
+    """
+    bad = [report for report in reports if not report.ok]
+    for report in bad:
+        line = "" if report.frame is None else f",line={report.frame + 1}"
+        place = _escaped(shown(report.path)).replace(":", "%3A").replace(",", "%2C")
+        say(f"::error file={place}{line},title=cassette {report.state}::{_escaped(report.message)}")
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary and len(bad) > _ANNOTATIONS_SHOWN:
+        _append(summary, _summary(bad[_ANNOTATIONS_SHOWN:]))
+
+
+def _summary(reports: Sequence[Report]) -> Iterator[str]:
+    """Markdown: each line in the block stands behind a mark, so that no path can end it."""
+    yield from ("### Cassettes", "", f"{counted(len(reports), 'finding')} more than are shown as annotations:", "")
+    yield from ("```text", *(f"- {headline(report)}" for report in reports), "```")
+
+
+def _append(file: str, lines: Iterable[str]) -> None:
+    """Add to the step's summary; a summary that cannot be written takes nothing from the verdict."""
+    try:
+        with Path(file).open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+            stream.writelines(f"{line}\n" for line in in_summary(lines))
+    except (OSError, ValueError):
+        complain("could not write the summary of this step")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+_VERIFY_FORMATS: Final[dict[str, Callable[[Sequence[Report]], None]]] = {
+    "text": _as_text,
+    "json": _as_json,
+    "github": _as_github,
+}
+
+
+@click.command("verify", short_help="judge whether files are whole cassettes")
+@click.argument("paths", metavar="PATH...", nargs=-1)
+@click.option("--deep", is_flag=True, help="decode every value too, and prove its canonical spelling")
+@click.option("--files-from", metavar="FILE", help="judge the files listed in FILE too, one a line; - for stdin")
+@click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="workers side by side; 0: as many as help")
+@click.option("--format", "form", type=click.Choice(list(_VERIFY_FORMATS)), default="text", help="how to say it")
+def verify_verb(paths: tuple[str, ...], deep: bool, files_from: str | None, jobs: int, form: str) -> int:
+    """Judge whether files are whole cassettes
+
+    A PATH is a file, a folder (every *.cassette.jsonl in it, partials too) or - for stdin. An intact cassette is what
+    its recorder wrote; unsigned, it does not prove who that was.
+    """
+    chosen = [*paths, *(listed(files_from) if files_from is not None else ())]
+    if not chosen:
+        raise click.UsageError("missing argument 'PATH...'")
+    files = [(item.path, item.store) for item in expand(chosen)]
+    with progressing("verifying") as progress:
+        reports = verify_all(files, deep=deep, jobs=jobs, progress=progress)
+    _VERIFY_FORMATS[form](reports)
+    return max(report.exit_status for report in reports)
+
+
+@click.command("ls", short_help="list the cassettes in folders")
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="how to say it")
+def ls_verb(paths: tuple[str, ...], form: str) -> int:
+    """List the cassettes in folders, with state, calls and tools
+
+    A PATH is a file, a folder (default: the one you are in) or - for stdin. Recordings that were not published are
+    listed as open. Tools are those of whole cassettes.
+    """
+    found: list[tuple[Report, tuple[str, ...] | None]] = []
+    for item in expand(paths or (".",)):
+        report = verify(item.path, store=item.store)
+        if item.folder and report.reason == "not_a_file":
+            complain(f"{shown(item.path)}: no cassettes here")
+        else:
+            found.append((report, _tools(item) if report.ok else None))
+    if form == "json":
+        say_json([{**report_fields(report), "tools": tools} for report, tools in found])
+    elif found:
+        for line in table(("state", "calls", "cassette", "tools"), (_row(report, tools) for report, tools in found)):
+            say(line)
+    return max((report.exit_status for report, _ in found), default=0)
+
+
+def _row(report: Report, tools: Iterable[str] | None) -> tuple[str, str, str, str]:
+    names = "-" if tools is None else ", ".join(map(printable, tools))
+    return report.state, str(report.calls), shown(report.path), names
+
+
+def _tools(item: Input) -> tuple[str, ...] | None:
+    """The tools of a cassette; None where it changed since it was judged."""
+    try:
+        return tuple(dict.fromkeys(summary.tool for summary in inspect(item.path, store=item.store).tools))
+    except FormatError:
+        return None
+
+
+@click.command("schema", short_help="print the JSON Schema of the format")
+@click.argument("what", type=click.Choice(["frame", "error"]), default="frame", metavar="[frame|error]")
+def schema_verb(what: str) -> int:
+    """Print the JSON Schema of one frame (a line of a cassette), or of what the member error of a frame holds"""
+    say_json(json_schemas()[f"{what}.schema.json"])
+    return 0
