@@ -1,0 +1,90 @@
+"""One cassette that several processes record at once: the workers of pytest-xdist, and a fixture wider than a test.
+
+Theory. Each process records in memory, so none stands in the other's way. When it has ended well it looks at the
+cassette: nobody published since it began, so it does (create-only, or as a swap of what stood there at the beginning);
+somebody did, so it compares and drops its own. The first to publish wins, whoever that is.
+
+Rule: what another process published is never replaced; where it differs, that is said.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+from toolcassette.errors import CassetteError, CassetteExists, FormatError
+from toolcassette.format import parse_cassette
+from toolcassette.stores import FileStore, MemoryStore
+from toolcassette.verify import read_cassette
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolcassette.engine import Verdict
+    from toolcassette.format import Cassette
+
+__all__ = ["Draft"]
+
+_PATIENCE_S: Final = 30.0  # another process is publishing: that takes as long as a few syncs
+_PAUSE_S: Final = 0.02
+
+
+class Draft:
+    """A recording in memory, to be published by the first process that is done. Make it before recording begins."""
+
+    def __init__(self, path: Path) -> None:
+        self.store = MemoryStore()
+        self._path = path
+        self._before = _found(path)
+
+    def published(self, verdict: Verdict) -> Verdict:
+        """Publish what was recorded, or drop it for what another process published; the verdict of that."""
+        with self.store.open(os.fspath(self._path)) as source:
+            data = b"".join(source.blocks())
+        try:
+            outcome, notes = self._settle(data, parse_cassette(data))
+        except CassetteError as error:
+            return dataclasses.replace(verdict, outcome="kept", error=error)
+        return dataclasses.replace(verdict, outcome=outcome, notes=(*verdict.notes, *notes))
+
+    def _settle(self, data: bytes, ours: Cassette) -> tuple[str, tuple[str, ...]]:
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            now = _found(self._path)
+            if now is not None and now.content() == ours.content():
+                return "unchanged", ()
+            if now is not None and (self._before is None or now.head != self._before.head):
+                return "unchanged", ("another worker recorded other calls; the first cassette was kept",)
+            try:
+                self._write(data, ours)
+                return "published", ()
+            except CassetteExists:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def _write(self, data: bytes, ours: Cassette) -> None:
+        spool = FileStore().create(
+            os.fspath(self._path), cassette_id=ours.header.cassette, replace=self._before is not None, set_aside=True
+        )
+        now = _found(self._path)
+        if (now and now.head) != (self._before and self._before.head):  # published between our look and our claim
+            spool.discard()
+            raise CassetteExists("cassette")
+        try:
+            spool.append(data)
+            if self._before is None:
+                spool.publish()
+            else:
+                spool.swap()
+        finally:
+            spool.keep()
+
+
+def _found(path: Path) -> Cassette | None:
+    try:
+        return read_cassette(path)
+    except FormatError:
+        return None
