@@ -1,0 +1,110 @@
+"""What a call costs: recorded, replayed and made durable, against calling the bare function or writing bare lines.
+
+Rule: the time of a session counts whole, with opening, verifying, publishing and leaving, spread over its calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import os
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import toolcassette as tc
+from tests.benchmarks.measure import Benchmark
+from tests.benchmarks.work import SHAPES, arguments, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["benchmarks", "durable"]
+
+
+class _Work(NamedTuple):
+    """A tool, the arguments of its calls, and how a run of all of them is timed."""
+
+    fn: Callable[..., Any]
+    arguments: list[dict[str, Any]]
+
+    def seconds(self, tool: Callable[..., Any], session: Any = None) -> float:
+        """A run of all calls of ``tool``, with the session around it where there is one."""
+        if inspect.iscoroutinefunction(tool):
+            return asyncio.run(self._seconds_async(tool, session))
+        began = time.perf_counter()
+        if session is None:
+            for each in self.arguments:
+                tool(**each)
+        else:
+            with session:
+                for each in self.arguments:
+                    tool(**each)
+        return time.perf_counter() - began
+
+    async def _seconds_async(self, tool: Callable[..., Awaitable[Any]], session: Any) -> float:
+        began = time.perf_counter()
+        if session is None:
+            for each in self.arguments:
+                await tool(**each)
+        else:
+            async with session:
+                for each in self.arguments:
+                    await tool(**each)
+        return time.perf_counter() - began
+
+
+def _as_async(fn: Callable[..., Any]) -> Callable[..., Any]:
+    async def tool(query: str, limit: int, filters: dict[str, Any]) -> Any:
+        return fn(query, limit, filters)
+
+    return tool
+
+
+def benchmarks(folder: Path, calls: int) -> Iterator[Benchmark]:
+    """Recording (``sync="none"``) and replaying, sync and async, nested rows and flat text."""
+    every = [arguments(number) for number in range(calls)]
+    for kind, (shape, fn) in itertools.product(("sync", "async"), SHAPES.items()):
+        work = _Work(fn if kind == "sync" else _as_async(fn), every)
+        tool = tc.Registry().wrap(work.fn, name="search")
+        file = folder / f"{kind}-{shape}.cassette.jsonl"
+
+        def record(work: _Work = work, tool: Any = tool, file: Path = file) -> float:
+            file.unlink(missing_ok=True)
+            return work.seconds(tool, tc.record(file, ["search"], sync="none"))
+
+        def replay(work: _Work = work, tool: Any = tool, file: Path = file) -> float:
+            return work.seconds(tool, tc.replay(file))
+
+        def bare(work: _Work = work) -> float:
+            return work.seconds(work.fn)
+
+        yield Benchmark(f"record-{kind}-{shape}", bare, record, calls, "a call; base: the bare function")
+        record()  # for a run of the replay alone
+        yield Benchmark(f"replay-{kind}-{shape}", bare, replay, calls, "a call; base: the bare function")
+
+
+def durable(folder: Path, calls: int) -> Iterator[Benchmark]:
+    """Recording with ``sync="frame"``, against one write and one ``fdatasync`` for each of the same frames."""
+    work = _Work(rows, [arguments(number) for number in range(calls)])
+    tool = tc.Registry().wrap(work.fn, name="search")
+    file, plain = folder / "durable.cassette.jsonl", folder / "plain.jsonl"
+    work.seconds(tool, tc.record(file, ["search"], sync="none"))
+    lines = [line + b"\n" for line in file.read_bytes().split(b"\n")[:-1]]
+
+    def base() -> float:
+        plain.unlink(missing_ok=True)
+        began = time.perf_counter()
+        descriptor = os.open(plain, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        for line in lines:
+            os.write(descriptor, line)
+            os.fdatasync(descriptor)
+        os.close(descriptor)
+        return time.perf_counter() - began
+
+    def ours() -> float:
+        file.unlink(missing_ok=True)
+        return work.seconds(tool, tc.record(file, ["search"], sync="frame"))
+
+    yield Benchmark("record-durable", base, ours, calls, "a call; base: write and fdatasync of the same frames")
