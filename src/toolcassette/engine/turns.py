@@ -69,8 +69,9 @@ class Turns:
 
     def happened(self, event: Event) -> None:
         """An event happened."""
-        for waiter in self._for_events.pop(event, ()):
-            waiter.wake()
+        if self._for_events:  # few calls are ever held
+            for waiter in self._for_events.pop(event, ()):
+                waiter.wake()
 
     def wake_all(self) -> None:
         """Everything is different: the session is poisoned, or over, or holds nothing back any more."""
