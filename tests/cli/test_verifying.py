@@ -41,7 +41,7 @@ def test_jobs_say_the_same(folder):
     ]
     for jobs in ("0", "2", "3"):
         again = said("-j", jobs, "--deep", folder)
-        assert (again.stdout, again.stderr, again.return_value) == (alone.stdout, "", alone.return_value)
+        assert (again.output, again.return_value) == (alone.output, alone.return_value)
 
 
 def test_negative_jobs_are_wrong_usage(folder):

@@ -6,6 +6,7 @@ a frame may have and of what type; chain, spelling and grammar are beyond it.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,7 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     _, parts = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     for cls in types:
         _tidy(parts[cls.__name__], cls)
+    _dedent(parts)
     frame = {
         "$schema": _DIALECT,
         "$id": f"urn:{FORMAT.replace('/', ':')}:frame",
@@ -32,6 +34,7 @@ def json_schemas() -> dict[str, dict[str, Any]]:
         "$defs": parts,
     }
     _, errors = msgspec.json.schema_components((ErrorBody,), ref_template="#/$defs/{name}")
+    _dedent(errors)
     error = {
         "$schema": _DIALECT,
         "$id": f"urn:{FORMAT.replace('/', ':')}:error",
@@ -39,6 +42,12 @@ def json_schemas() -> dict[str, dict[str, Any]]:
         "$defs": errors,
     }
     return {"frame.schema.json": frame, "error.schema.json": error}
+
+
+def _dedent(parts: dict[str, Any]) -> None:
+    """Descriptions without the indentation of a docstring, which older versions of msgspec leave in."""
+    for part in parts.values():
+        part["description"] = inspect.cleandoc(part["description"])
 
 
 def _tidy(schema: dict[str, Any], cls: type[msgspec.Struct]) -> None:
