@@ -203,6 +203,27 @@ class Recorder(Session):
         except CassetteError as error:
             raise self.poison(error) from None
 
+    async def asettle(self, position: int) -> None:
+        """As ``settle``, off the loop and shielded; a native cancellation that came meanwhile is raised afterwards."""
+        from toolcassette.engine import aio
+
+        try:
+            await aio.settle(self.journal, position)
+        except CassetteError as error:
+            raise self.poison(error) from None
+
+    async def end_cancelled(self, end: Callable[[], int]) -> None:
+        """Write how a cancelled call ended, and wait. Its cancellation goes on; another one meanwhile adds nothing."""
+        from toolcassette.engine import aio
+
+        try:
+            await aio.settle(self.journal, end())
+        except CassetteError as error:
+            self.poison(error)  # the cancellation must reach its scope; the recorder keeps the error for the end
+        except BaseException as error:
+            if not aio.is_cancellation(error):
+                raise
+
     def _append(
         self, kind: str, tool: str, make: Callable[[*_Parts], tuple[bytes, int]], *parts: *_Parts
     ) -> tuple[int, int]:

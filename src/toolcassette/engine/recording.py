@@ -119,13 +119,13 @@ class RecordingCall:
         await aio.checkpoint()
         position = self._start(shuffled=aio.shuffles())
         try:
-            await self._settle(position)
+            await self._log.asettle(position)
             await aio.checkpoint_if_cancelled()
             self._log.ready(self._call.tool)  # as above
         except BaseException as error:
             self._leave()
             if aio.is_cancellation(error):
-                await self._cancelled("before_body")
+                await self._log.end_cancelled(lambda: self._end_cancelled("before_body"))
             raise
         return self
 
@@ -146,11 +146,11 @@ class RecordingCall:
 
         self._leave()
         if error is not None and aio.is_cancellation(error):
-            await self._cancelled(None)
+            await self._log.end_cancelled(self._end_cancelled)
             return
         position = self._end(error)
         if position is not None:
-            await self._settle(position)
+            await self._log.asettle(position)
         self._warn(error)
 
     def _start(self, *, shuffled: bool = False) -> int:
@@ -183,32 +183,13 @@ class RecordingCall:
             raise self._log.poison(_named(refused, self._call.tool)) from error
         return self._log.end(self._number, self._call.tool, RecordedOutcome("error", error=data))
 
+    def _end_cancelled(self, phase: str | None = None) -> int:
+        return self._log.end(self._number, self._call.tool, RecordedOutcome("cancelled", phase=phase))
+
     def _warn(self, error: BaseException | None) -> None:
         """Last of all: where warnings are errors, what was recorded is whole all the same."""
         if isinstance(error, Exception) and not self._comes_back:
             self._log.undeclared(self._call.tool, error)
-
-    async def _settle(self, position: int) -> None:
-        """Wait for a position, off the loop; a cancellation that came meanwhile is raised afterwards."""
-        from toolcassette.engine import aio
-
-        try:
-            await aio.settle(self._log.journal, position)
-        except CassetteError as error:
-            raise self._log.poison(error) from None
-
-    async def _cancelled(self, phase: str | None) -> None:
-        """Write that the call was cancelled. What cancels it goes on; another one meanwhile adds nothing."""
-        from toolcassette.engine import aio
-
-        try:
-            position = self._log.end(self._number, self._call.tool, RecordedOutcome("cancelled", phase=phase))
-            await aio.settle(self._log.journal, position)
-        except CassetteError as error:
-            self._log.poison(error)  # the cancellation must reach its scope; the recorder keeps the error for the end
-        except BaseException as error:
-            if not aio.is_cancellation(error):
-                raise
 
 
 class NestedCall:

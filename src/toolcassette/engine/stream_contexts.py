@@ -99,12 +99,12 @@ class RecordingContext(RecordingFeed):
                 suppressed = await self._manager.__aexit__(kind, error, trace)
         except BaseException as raised:
             if raised is error:
-                await self._asettle(self._stop())
+                await self._log.asettle(self._stop())
             else:
                 self._note_exit(raised)
                 await self._araised(raised)
             raise
-        await self._asettle(self._left(suppressed=bool(suppressed)))
+        await self._log.asettle(self._left(suppressed=bool(suppressed)))
 
     def _note_exit(self, raised: BaseException) -> None:
         """Leaving fails: say where the consumer was. Raises where the stream had ended in another failure already."""

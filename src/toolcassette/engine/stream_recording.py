@@ -15,10 +15,10 @@ from toolcassette.errors import CassetteError, RecordedToolError, ToolCancelled,
 from toolcassette.format import RecordedOutcome, encode_value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from toolcassette.engine.call import Call, ToolContract
-    from toolcassette.engine.journal import Journal
 
 __all__ = ["TOOLS_OWN", "RecordingFeed", "StreamLog"]
 
@@ -27,11 +27,6 @@ TOOLS_OWN = (RecordedToolError, ToolCancelled)  # what a replay inside a body ra
 
 class StreamLog(Protocol):
     """What a recorded stream needs of its call and recorder. All raise what poisons the recorder."""
-
-    @property
-    def journal(self) -> Journal:
-        """Where lines wait to be durable."""
-        ...
 
     def ready(self, tool: str) -> None:
         """Raise if no more of the body may run: the session is over, or poisoned."""
@@ -51,6 +46,14 @@ class StreamLog(Protocol):
 
     def settle(self, position: int) -> None:
         """Block until a position is durable."""
+        ...
+
+    async def asettle(self, position: int) -> None:
+        """As ``settle``, for a task."""
+        ...
+
+    async def end_cancelled(self, end: Callable[[], int]) -> None:
+        """Write how a cancelled call ended, by ``end()``, and wait, shielded. What fails here is kept for the end."""
         ...
 
     def poison(self, error: CassetteError) -> CassetteError:
@@ -124,7 +127,7 @@ class RecordingFeed:
             with self._running():
                 item = await anext(self._source)
         except StopAsyncIteration:
-            await self._asettle(self._exhaust(None))
+            await self._log.asettle(self._exhaust(None))
             raise
         except BaseException as error:
             await self._araised(error)
@@ -135,11 +138,11 @@ class RecordingFeed:
             await self._agive_up()
             raise
         try:
-            await self._asettle(position)
+            await self._log.asettle(position)
         except BaseException as error:
             if aio.is_cancellation(error):
                 self._note = "unseen"
-                await self._shielded("cancelled")
+                await self._log.end_cancelled(lambda: self._end("cancelled"))
             raise
         return copy
 
@@ -210,9 +213,9 @@ class RecordingFeed:
         from toolcassette.engine import aio
 
         if aio.is_cancellation(error):
-            await self._shielded("cancelled")
+            await self._log.end_cancelled(lambda: self._end("cancelled"))
             return
-        await self._asettle(self._failed(error))
+        await self._log.asettle(self._failed(error))
         self._warn(error)
 
     def _warn(self, error: BaseException) -> None:
@@ -220,30 +223,9 @@ class RecordingFeed:
         if isinstance(error, Exception) and not self._comes_back:
             self._log.undeclared(self._call.tool, error)
 
-    async def _shielded(self, outcome: str) -> None:
-        """Write how the stream ended. The cancellation that ended it goes on; another one meanwhile adds nothing."""
-        from toolcassette.engine import aio
-
-        try:
-            position = self._end(outcome)
-            await aio.settle(self._log.journal, position)
-        except CassetteError as error:
-            self._log.poison(error)  # what cancels must reach its scope; the recorder keeps the error for the end
-        except BaseException as error:
-            if not aio.is_cancellation(error):
-                raise
-
     def _settle(self, position: int) -> None:
         if position:
             self._log.settle(position)
-
-    async def _asettle(self, position: int) -> None:
-        from toolcassette.engine import aio
-
-        try:
-            await aio.settle(self._log.journal, position)
-        except CassetteError as error:
-            raise self._log.poison(error) from None
 
     def _refused(self, error: CassetteError) -> CassetteError:
         """The stream has no end that could be recorded: the error to raise."""
@@ -280,12 +262,12 @@ class RecordingFeed:
             await self._aclose_source()
         except BaseException as error:
             if aio.is_cancellation(error):
-                await self._shielded("left_early")
+                await self._log.end_cancelled(lambda: self._end("left_early"))
             else:
                 self._note = "closed"
                 await self._araised(error)
             raise
-        await self._asettle(self._end_of_leaving())
+        await self._log.asettle(self._end_of_leaving())
 
     def _give_up(self) -> None:
         """Nothing more can be recorded, and so nothing given: let the source clean up after itself."""
@@ -354,7 +336,7 @@ class RecordingFeed:
         except BaseException as raised:
             self._refuse_answer(raised)
             if raised is error:
-                await self._asettle(self._end("left_early"))
+                await self._log.asettle(self._end("left_early"))
             else:
                 self._note = "thrown"
                 await self._araised(raised)
