@@ -22,6 +22,7 @@ import errno
 import itertools
 import os
 import re
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol, Self
 
 from toolcassette.errors import CassetteExists, StoreError
@@ -35,6 +36,7 @@ __all__ = [
     "ID_SEARCH_BYTES",
     "PARTIAL_SUFFIX",
     "Source",
+    "SourceBase",
     "Spool",
     "SpoolLife",
     "Store",
@@ -158,6 +160,33 @@ class Source(Protocol):
     ) -> None:
         """Close."""
         ...
+
+
+class SourceBase(ABC):
+    """What every source does in the same way."""
+
+    def blocks(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+        """See ``Source.blocks``."""
+        offset = 0
+        while block := self.read_at(offset, size):
+            offset += len(block)
+            yield block
+
+    @abstractmethod
+    def read_at(self, offset: int, length: int) -> bytes:
+        """See ``Source.read_at``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """See ``Source.close``."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class Store(Protocol):

@@ -12,14 +12,14 @@ import errno
 import os
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from toolcassette.errors import CassetteExists, FormatError, StoreError
 from toolcassette.stores import durable, partial
 from toolcassette.stores.base import (
-    BLOCK_BYTES,
     PARTIAL_SUFFIX,
     Source,
+    SourceBase,
     Spool,
     SpoolLife,
     checked_name,
@@ -29,8 +29,7 @@ from toolcassette.stores.base import (
 from toolcassette.stores.ops import FileOps
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-    from types import TracebackType
+    from collections.abc import Generator, Sequence
 
     from toolcassette.stores.ops import Directory, Stat
     from toolcassette.stores.partial import Draft
@@ -227,7 +226,7 @@ class _FileSpool:
                 self._draft.ops.close_dir(self._draft.directory)
 
 
-class _FileSource:
+class _FileSource(SourceBase):
     """An opened file, up to the length that it had."""
 
     def __init__(self, ops: FileOps, fd: int, size: int, *, live: bool, partial: bool) -> None:
@@ -236,12 +235,6 @@ class _FileSource:
         self.partial = partial
         self._ops = ops
         self._fd: int | None = fd
-
-    def blocks(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-        offset = 0
-        while block := self.read_at(offset, size):
-            offset += len(block)
-            yield block
 
     def read_at(self, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
@@ -260,14 +253,6 @@ class _FileSource:
         if fd is not None:
             with suppress(OSError):
                 self._ops.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open_fd(self) -> int:
         if self._fd is None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import secrets
 import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from toolcassette.errors import CassetteExists, FormatError
 from toolcassette.stores.base import (
-    BLOCK_BYTES,
     ID_SEARCH_BYTES,
     PARTIAL_SUFFIX,
     Source,
+    SourceBase,
     Spool,
     SpoolLife,
     aside_names,
@@ -25,8 +25,7 @@ from toolcassette.stores.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import TracebackType
+    from collections.abc import Sequence
 
 __all__ = ["MemoryStore"]
 
@@ -179,7 +178,7 @@ class _MemorySpool:
         self._blob.live = False
 
 
-class _MemorySource:
+class _MemorySource(SourceBase):
     """A copy of the bytes at open."""
 
     def __init__(self, data: bytes, *, live: bool, partial: bool) -> None:
@@ -187,12 +186,6 @@ class _MemorySource:
         self.live = live
         self.partial = partial
         self._data: bytes | None = data
-
-    def blocks(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-        offset = 0
-        while block := self.read_at(offset, size):
-            offset += len(block)
-            yield block
 
     def read_at(self, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
@@ -203,11 +196,3 @@ class _MemorySource:
 
     def close(self) -> None:
         self._data = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
