@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import toolcassette as tc
 from tests.benchmarks.measure import Benchmark
-from tests.benchmarks.work import SHAPES, arguments, rows
+from tests.benchmarks.work import SHAPES, arguments, lines_of, rows, write_synced
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -91,17 +91,10 @@ def durable(folder: Path, calls: int) -> Iterator[Benchmark]:
     tool = tc.Registry().wrap(work.fn, name="search")
     file, plain = folder / "durable.cassette.jsonl", folder / "plain.jsonl"
     work.seconds(tool, tc.record(file, ["search"], sync="none"))
-    lines = [line + b"\n" for line in file.read_bytes().split(b"\n")[:-1]]
+    lines = lines_of(file)
 
     def base() -> float:
-        plain.unlink(missing_ok=True)
-        began = time.perf_counter()
-        descriptor = os.open(plain, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        for line in lines:
-            os.write(descriptor, line)
-            os.fdatasync(descriptor)
-        os.close(descriptor)
-        return time.perf_counter() - began
+        return write_synced(plain, lines, os.fdatasync)
 
     def ours() -> float:
         file.unlink(missing_ok=True)

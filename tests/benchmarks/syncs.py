@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import toolcassette as tc
 from tests.benchmarks.measure import Benchmark
+from tests.benchmarks.work import lines_of, write_synced
 from toolcassette.stores import FileOps, FileStore
 
 if TYPE_CHECKING:
@@ -124,15 +124,8 @@ def waiting(folder: Path, calls: int) -> Iterator[Benchmark]:
         return asyncio.run(main())
 
     def base() -> float:
-        plain.unlink(missing_ok=True)
-        began = time.perf_counter()
-        descriptor = os.open(plain, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        for line in lines:
-            os.write(descriptor, line)
-            time.sleep(_ASYNC_SYNC_S)
-        os.close(descriptor)
-        return time.perf_counter() - began
+        return write_synced(plain, lines, lambda _: time.sleep(_ASYNC_SYNC_S))
 
     ours()
-    lines = [line + b"\n" for line in file.read_bytes().split(b"\n")[:-1]]
+    lines = lines_of(file)
     yield Benchmark("record-async-2ms", base, ours, calls, "a call; base: write and a sync of 2 ms for the same frames")
