@@ -243,6 +243,20 @@ def test_a_property_that_fails_is_no_failure_of_the_recording():
     assert type(decode_error(encode_error(TouchyError("x"), [])[0], [])) is RecordedToolError
 
 
+def test_what_is_written_is_what_was_proven_though_a_property_counts():
+    class CountingError(Exception):
+        asked = 0
+
+        @property
+        def code(self):
+            type(self).asked += 1
+            return self.asked
+
+    back = decode_error(encode_error(CountingError("x"), [])[0], [])
+    assert isinstance(back, RecordedToolError)
+    assert (back.error_code, CountingError.asked) == (1, 1)
+
+
 def test_attributes_under_strange_names_are_not_lost_silently():
     exc = CodedError(1, "m")
     vars(exc)["$tc"] = "bytes"

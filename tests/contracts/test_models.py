@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -31,6 +33,7 @@ from toolcassette.contracts import contract_for, encode_args, same
 from toolcassette.contracts.names import readable
 from toolcassette.errors import ContractMismatch, UnrecordableValue
 
+SRC = Path(__file__).resolve().parents[2] / "src"
 NOON = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC)
 
 
@@ -192,6 +195,22 @@ def test_models_as_arguments_are_compared_by_content_and_class():
     assert b'"type":"tests.contracts.shapes.ModelBox[bytes]"' in key(ModelBox[bytes](item=b""))  # not of this module
 
 
+class Number(pydantic.RootModel[int]):
+    pass
+
+
+class Word(pydantic.RootModel[str]):
+    pass
+
+
+@pytest.mark.parametrize("number", [1, 1000])
+def test_equal_members_of_a_union_of_lookalikes_come_back_as_two(number):
+    """Python holds a small integer once, however often it stands in a tree."""
+    copy: Any = contract_for(list[Number | Word]).round_trip([Number(number), Number(number)])[1]
+    copy[0].root = 5
+    assert copy == [Number(5), Number(number)]
+
+
 def test_neither_package_is_imported_before_a_class_of_it_is():
     program = (
         "import sys, dataclasses\nfrom toolcassette.contracts import contract_for, encode_args\n"
@@ -199,7 +218,13 @@ def test_neither_package_is_imported_before_a_class_of_it_is():
         "contract_for(list[P]).round_trip([P(1)]); encode_args({'p': P(1)})\n"
         "print([name for name in ('pydantic', 'attr', 'attrs', 'jsonschema') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.strip() == "[]"
 
 

@@ -47,10 +47,11 @@ class UnionNode(Node):
         return any(node.takes(value) for node in self._members)
 
     def encode(self, value: object) -> Tree:
-        if not self.takes(value):
-            for node in self._members:
-                if isinstance(node, UnknownNode):
-                    node.encode(value)  # raises: that nothing knows this member tells more than that no other takes it
+        if self.takes(value):
+            return self.write(value)
+        for node in self._members:
+            if isinstance(node, UnknownNode):
+                node.encode(value)  # raises: that nothing knows this member tells more than that no other takes it
         return super().encode(value)
 
     def write(self, value: Any) -> Tree:
@@ -64,7 +65,7 @@ class UnionNode(Node):
         raise max(refusals, key=lambda refused: len(refused.segments))  # the one that got furthest tells most
 
     def decode(self, tree: Tree, reading: Reading) -> object:
-        if self._simple:
+        if self._simple or type(tree) not in (dict, list):  # one scalar object may stand in two places of a tree
             return self._decide(tree, reading)
         key = (id(self), id(tree))  # look-alikes that nest would else be read again at every level above
         if key not in reading.memo:

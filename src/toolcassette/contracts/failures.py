@@ -121,14 +121,15 @@ class _Writer(_Known):
             kept = self._kept({"attributes": attributes(exc)})
             return self.head(exc) | {name: tree for name, tree in kept.items() if tree}, False
         is_known = self.class_of(qualified_name(type(exc))) is type(exc)
-        whole = self.head(exc) | self._parts(exc)
-        data = encode_tree(_ordered(whole | self._tail(exc)), sort=False)
+        head, parts, tail = self.head(exc), self._parts(exc), self._tail(exc)  # once: they run the user's own code
+        whole = head | parts | tail
+        data = encode_tree(_ordered(whole), sort=False)
         back = self._reader.error(decode_tree(data))
         if is_known and is_same_error(exc, back, self.extensions.alike):
-            return whole | self._tail(exc), True
+            return whole, True
         if not is_known and type(back) is RecordedToolError:
-            return whole | self._tail(exc), False  # complete, should the class be declared one day
-        return self.head(exc) | self._tail(exc), False
+            return whole, False  # complete, should the class be declared one day
+        return head | tail, False
 
     def _stated(self, exc: ToolFailure) -> dict[str, Tree]:
         found: dict[str, Tree] = {"message": Encoder().tree(exc.message)}
