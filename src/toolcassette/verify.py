@@ -210,10 +210,14 @@ def read_cassette(file: str | os.PathLike[str], *, store: Store | None = None) -
 
 def inspect(file: str | os.PathLike[str], *, store: Store | None = None) -> Inspection:
     """What a cassette says of itself. Raises ``FormatError`` on any defect."""
-    cassette = read_cassette(file, store=store)
+    return inspection_of(os.fspath(file), read_cassette(file, store=store))
+
+
+def inspection_of(path: str, cassette: Cassette) -> Inspection:
+    """What a cassette that was read says of itself. Raises ``FormatError`` as ``Cassette.call`` does."""
     header, complete = cassette.header, cassette.complete
     return Inspection(
-        path=os.fspath(file),
+        path=path,
         format=header.format,
         cassette=header.cassette,
         created=header.created,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import NAME, cassette
-from toolcassette import RecordedCall, __version__, canonical_json
+from toolcassette import RecordedCall, __version__, canonical_json, read_cassette
 from toolcassette.cli import main
 
 VERBS = ("verify", "inspect", "ls", "record", "replay", "schema")
@@ -103,6 +103,19 @@ def test_inspect_shows_nothing_of_a_partial_whole_or_not(good, shown):
     status, out, err = shown("inspect", partial)
     assert (status, out) == (1, "")
     assert "(not_published)" in err
+
+
+def test_inspect_of_a_file_that_changes_meanwhile(good, shown, monkeypatch):
+    """Another process spoils it after it was judged."""
+
+    def late(*args, **options):
+        good.write_bytes(good.read_bytes()[:-10])
+        return read_cassette(*args, **options)
+
+    monkeypatch.setattr("toolcassette.cli.inspecting.read_cassette", late)
+    status, out, err = shown("inspect", good)
+    assert (status, out) == (1, "")
+    assert "torn" in err
 
 
 def test_values_are_shown_only_when_asked_for(tmp_path, shown):

@@ -16,7 +16,8 @@ from toolcassette.cli.inputs import expand
 from toolcassette.cli.looking import report_fields
 from toolcassette.cli.outlet import complain, counted, say, say_json, shown, table
 from toolcassette.errors import FormatError, printable
-from toolcassette.verify import inspect, read_cassette, verify
+from toolcassette.format import state_of
+from toolcassette.verify import inspection_of, read_cassette, verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -73,9 +74,11 @@ def _look(item: Input) -> tuple[Report, _View | None]:
         return report, None
     try:
         cassette = read_cassette(item.path, store=item.store)
-        return report, _View(report, inspect(item.path, store=item.store), list(cassette))
-    except FormatError:  # the file changed since it was judged
-        return report, None
+        return report, _View(report, inspection_of(item.path, cassette), list(cassette))
+    except FormatError as error:  # the file changed since it was judged
+        state = state_of(error.reason)
+        found = dataclasses.replace(report, state=state, reason=error.reason, frame=error.frame, offset=error.offset)
+        return found, None
 
 
 # -- as JSON ---------------------------------------------------------------------------------------------------------
