@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from toolcassette.engine import MODE_VARIABLE, Selection, on_unclaimed
 from toolcassette.errors import CassetteError, NoSession
 from toolcassette.session import FILE_VARIABLE, INCLUDE_VARIABLE, Options, process_session
+from toolcassette.stores import store_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,11 +131,12 @@ class _Process:
     def _begin(self, path: str) -> CassetteError | None:
         """Claim the status file and open the session. Returns why that cannot be."""
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            _write(path, Status())
+        except FileExistsError:
             return NoSession("other_process", tool="")
-        os.close(descriptor)
-        _write(path, Status())
+        except OSError as error:
+            return store_error("claim the session of this run", error)
         changed: dict[str, Any] = json.loads(os.environ.get(OPTIONS_VARIABLE) or "{}")
         mode, file = os.environ[MODE_VARIABLE], os.environ[FILE_VARIABLE]
         try:

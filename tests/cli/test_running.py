@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 import sys
 
 import pytest
 
-from tests.cli.helpers import NAME, bodies, cassette, program, record, replay, run
-from toolcassette import RecordedCall, read_cassette, verify
+from tests.cli.helpers import NAME, bodies, cassette, environment, program, record, replay, run
+from toolcassette import Options, RecordedCall, read_cassette, verify
+from toolcassette.process import environment as session_variables
 
 PARTIAL = NAME + ".partial"
 OTHER = "@tc.cassette_tool\ndef other():\n    print('other ran', file=open('bodies', 'a'))\n"
@@ -285,6 +287,22 @@ def test_another_process_gets_no_session_and_never_runs_a_body(recorded):
     assert (done.returncode, done.stdout, bodies(recorded)) == (0, "swallowed NoSession\n", [])
     done = no_trace(record(recorded, "--replace"))
     assert (done.returncode, done.stdout, bodies(recorded)) == (0, "swallowed NoSession\n", ["Wuhan", "Paris"])
+
+
+def test_a_status_that_cannot_be_written_is_told_and_never_runs_a_body(recorded):
+    """A full disk, a missing folder: that is no other process."""
+    variables = session_variables("replay", NAME, None, Options(), "gone/status")
+    program(recorded, "try: weather('Wuhan')\nexcept tc.StoreError as error: print(error)")
+    done = subprocess.run(
+        [sys.executable, "agent.py"],
+        cwd=recorded,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    said = "could not claim the session of this run: ENOENT\n"
+    assert (done.returncode, done.stdout, bodies(recorded)) == (0, said, [])
 
 
 def test_a_forked_worker_never_runs_a_body_and_does_not_end_the_session(recorded):

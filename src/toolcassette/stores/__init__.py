@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcassette.stores.base import BLOCK_BYTES, PARTIAL_SUFFIX, Source, Spool, Store
+from toolcassette.stores.base import BLOCK_BYTES, PARTIAL_SUFFIX, Source, Spool, Store, store_error
 from toolcassette.stores.file import FileStore
 from toolcassette.stores.memory import MemoryStore
 from toolcassette.stores.ops import Directory, FileOps, Stat
@@ -18,4 +18,5 @@ __all__ = [
     "Spool",
     "Stat",
     "Store",
+    "store_error",
 ]
