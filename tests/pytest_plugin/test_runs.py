@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import toolcassette as tc
+from toolcassette.pytest_plugin.sharing import Draft
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.pytest_plugin.suite import Suite
 
 pytest_plugins = ("pytester",)
@@ -19,6 +22,18 @@ THREE = "def test_a(): weather('a')\ndef test_b(): weather('b')\ndef test_c(): w
 
 def unused_in(result: pytest.RunResult) -> list[str]:
     return [line.partition(": ")[2] for line in result.outlines if line.startswith("unused cassette: ")]
+
+
+def test_what_was_recorded_for_all_is_published_however_large_its_frames_are(tmp_path: Path) -> None:
+    """A frame beyond the limit that holds by default, which this recording was allowed."""
+    path = tmp_path / "x.cassette.jsonl"
+    draft = Draft(path)
+    with tc.record(path, ["load"], store=draft.store, line_bytes_max=32 << 20, sync="none") as session:
+        tc.Registry().wrap(lambda: "x" * (17 << 20), name="load")()
+    assert session.verdict is not None
+    verdict = draft.published(session.verdict)
+    assert (verdict.outcome, verdict.error) == ("published", None)
+    assert len(tc.read_cassette(path)) == 1
 
 
 def test_parts_of_a_suite_replay_and_judge_nothing(suite: Suite) -> None:

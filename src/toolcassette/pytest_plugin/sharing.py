@@ -15,7 +15,6 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from toolcassette.errors import CassetteError, CassetteExists, FormatError
-from toolcassette.format import parse_cassette
 from toolcassette.stores import FileStore, MemoryStore
 from toolcassette.verify import read_cassette
 
@@ -44,7 +43,7 @@ class Draft:
         with self.store.open(os.fspath(self._path)) as source:
             data = b"".join(source.blocks())
         try:
-            outcome, notes = self._settle(data, parse_cassette(data))
+            outcome, notes = self._settle(data, read_cassette(self._path, store=self.store))
         except CassetteError as error:
             return dataclasses.replace(verdict, outcome="kept", error=error)
         return dataclasses.replace(verdict, outcome=outcome, notes=(*verdict.notes, *notes))

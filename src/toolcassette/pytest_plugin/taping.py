@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
-from toolcassette.engine import Selection, Session, Verdict
+from toolcassette.engine import Replayer, Selection, Session, Verdict
 from toolcassette.errors import CassetteError, CassetteMismatch, CassettePoisoned, FormatError, NotPublished
 from toolcassette.pytest_plugin.naming import SUFFIX
 from toolcassette.pytest_plugin.sharing import Draft
@@ -109,7 +109,8 @@ class Tape:
     @property
     def head(self) -> str | None:
         """The last hash of the cassette; None where there is none."""
-        return verify(self.path).head
+        played = self.session
+        return played.cassette.head if isinstance(played, Replayer) else verify(self.path).head
 
 
 def open_tape(
