@@ -139,9 +139,7 @@ class Session(abc.ABC):
         leave_root(self)
 
     def __enter__(self) -> Self:
-        self._begin_opening()
-        self._open()
-        self._opened()
+        self.open()
         current.enter(self)
         enter_root(self)
         return self
@@ -151,8 +149,7 @@ class Session(abc.ABC):
     ) -> None:
         if self._state != "open":
             return  # a forked child leaves the block too
-        self._closed()
-        self.verdict = self._end(error)
+        self.close(error)
         self._say(error)
 
     async def __aenter__(self) -> Self:

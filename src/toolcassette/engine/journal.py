@@ -95,12 +95,9 @@ class Journal:
         covered = self._durable
         try:
             self._gather()
-            covered, began = self._appended, time.monotonic()
+            appended, began = self._appended, time.monotonic()
             self._spool.sync()
-            self._took_last = time.monotonic() - began
-        except BaseException:
-            covered = self._durable
-            raise
+            covered, self._took_last = appended, time.monotonic() - began
         finally:
             with self._turn:
                 self._covered_last = max(covered - self._durable, 1)

@@ -47,6 +47,8 @@ _STALLED_NOTE: Final = (
     "calls no longer overlap as they did when recorded: outcomes were held for stall_after, then handed out at once; "
     "record again, or pass completion='immediate'"
 )
+_SWAPPED: Final = "when recorded, another call had ended before this one began; make that first, or record again"
+_MISSED: Final = "a call that overlapped this one when recorded was not made; make it, or record again"
 
 
 class Playback:
@@ -164,7 +166,7 @@ class Playback:
             self._turns.happened(("start", number))
             return number
         if not others_may_run() or (held_since and self._stall_left(held_since) <= 0):
-            raise self._poison(self._swapped(call, number))
+            raise self._poison(self.mismatch("order_differs", number, call, _SWAPPED))
         waits = waiter()
         self._turns.until_mark(*held, waits)
         return waits
@@ -178,14 +180,10 @@ class Playback:
     def _explain(self, call: Call) -> CassetteMismatch:
         return explain(self.cassette, call, self.order, self._key)
 
-    def _swapped(self, call: Call, number: int) -> CassetteMismatch:
-        return CassetteMismatch(
-            "order_differs",
-            tool=call.tool,
-            path=call.path,
-            ordinal=self.ordinal(number, call.path),
-            advice="when recorded, another call had ended before this one began; make that first, or record again",
-        )
+    def mismatch(self, reason: str, number: int, call: Call, advice: str) -> CassetteMismatch:
+        """The mismatch of a call at the place of a record."""
+        ordinal = self.ordinal(number, call.path)
+        return CassetteMismatch(reason, tool=call.tool, path=call.path, ordinal=ordinal, advice=advice)
 
     def ordinal(self, number: int, path: tuple[str, ...]) -> int:
         """A record's place in start order among the calls of its path."""
@@ -238,15 +236,7 @@ class Playback:
 
     def _stalled(self, number: int, call: Call) -> None:
         if self._completion == "required":
-            raise self._poison(
-                CassetteMismatch(
-                    "stalled",
-                    tool=call.tool,
-                    path=call.path,
-                    ordinal=self.ordinal(number, call.path),
-                    advice="a call that overlapped this one when recorded was not made; make it, or record again",
-                )
-            )
+            raise self._poison(self.mismatch("stalled", number, call, _MISSED))
         self._completion = "immediate"
         self.notes.append(_STALLED_NOTE)
         self._turns.wake_all()

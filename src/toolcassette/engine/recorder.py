@@ -25,6 +25,7 @@ from toolcassette.engine.base import Session
 from toolcassette.engine.journal import Journal
 from toolcassette.engine.publication import publish, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
+from toolcassette.engine.selection import unused_note
 from toolcassette.engine.verdict import Verdict
 from toolcassette.errors import CassetteError, FormatError, IncludeUnused, NestedSelection, NotPublished, printable
 from toolcassette.format import CALLS_MAX, LINE_BYTES_MAX, Writer
@@ -340,7 +341,7 @@ class Recorder(Session):
             self._spool.keep()
             self.journal.stop()
         unused = self._selection.unused()
-        words = [f"include selected nothing by {', '.join(map(printable, unused))}"] if unused else []
+        words = unused_note(unused)
         if self._shuffled and self._settings.order == "strict":
             words.append(_SHUFFLED_NOTE)
         return Verdict(

@@ -20,7 +20,7 @@ from toolcassette.engine.order import ORDERS
 from toolcassette.engine.playback import Playback
 from toolcassette.engine.publication import read
 from toolcassette.engine.replaying import ReplayedCall
-from toolcassette.engine.selection import Selection
+from toolcassette.engine.selection import Selection, unused_note
 from toolcassette.engine.streams import CONTEXTS, END_NOTES, SHAPES
 from toolcassette.engine.verdict import Verdict
 from toolcassette.errors import (
@@ -229,15 +229,8 @@ class Replayer(Session):
 
     def stream_differs(self, number: int, call: Call, read: int, why: str) -> CassetteError:
         """Poison: the consumer does not end the stream as the recorded one did. The error to raise."""
-        return self._played.poison(
-            CassetteMismatch(
-                "stream_differs",
-                tool=call.tool,
-                path=call.path,
-                ordinal=self._played.ordinal(number, call.path),
-                advice=f"at item {read}: {why}; read as the recorded program did, or record again",
-            )
-        )
+        advice = f"at item {read}: {why}; read as the recorded program did, or record again"
+        return self._played.poison(self._played.mismatch("stream_differs", number, call, advice))
 
     def patience(self, number: int, ended: RecordedOutcome) -> float:
         """Seconds to wait for the program to cancel a call that was cancelled when recorded."""
@@ -247,17 +240,11 @@ class Replayer(Session):
 
     def _poison_at(self, error: ContractMismatch | FormatError, number: int, call: Call) -> NoReturn:
         """Raise what a record that cannot be handed out comes to."""
-        ordinal = self._played.ordinal(number, call.path)
         if isinstance(error, ContractMismatch):
-            located: CassetteMismatch = error.at(call.tool, call.path, ordinal)
+            located: CassetteMismatch = error.at(call.tool, call.path, self._played.ordinal(number, call.path))
         else:  # its bytes hash and link, but are not what our writer writes: only `verify --deep` looks at that
-            located = CassetteMismatch(
-                "contract_differs",
-                tool=call.tool,
-                path=call.path,
-                ordinal=ordinal,
-                advice=_CHANGED if error.reason in _GONE else _not_canonical(error),
-            )
+            advice = _CHANGED if error.reason in _GONE else _not_canonical(error)
+            located = self._played.mismatch("contract_differs", number, call, advice)
         raise self._played.poison(located) from None
 
     # -- opening and ending ---------------------------------------------------------------------------------------
@@ -308,26 +295,25 @@ class Replayer(Session):
             why = UnconsumedCalls(left)
         if why is None and unused and self._settings.strict_include:
             why = IncludeUnused(unused)
-        words = [f"include selected nothing by {', '.join(map(printable, unused))}"] if unused else []
         return Verdict(
             mode=self.mode,
             outcome="consumed" if why is None else "failed",
             calls=sum(self._played.order.consumed),
             unconsumed=left,
             error=why,
-            notes=(*words, *self._played.notes),
+            notes=(*unused_note(unused), *self._played.notes),
         )
 
     def _left_over(self) -> tuple[LeftOver, ...]:
         consumed = self._played.order.consumed
-        rows = [
-            (number, LeftOver(self.cassette.tool(number), path, ordinal, wrapped=False))
+        places = sorted(
+            (number, path, ordinal)
             for path, numbers in self.cassette.paths.items()
             for ordinal, number in enumerate(numbers)
             if not consumed[number]
-        ]
-        rows.sort()
-        return tuple(row._replace(wrapped=row.tool in self._met) for _, row in rows)
+        )
+        named = ((self.cassette.tool(number), path, ordinal) for number, path, ordinal in places)
+        return tuple(LeftOver(tool, path, ordinal, wrapped=tool in self._met) for tool, path, ordinal in named)
 
     def _unused(self) -> tuple[str, ...]:
         """Patterns of an include that was named in code; the cassette's own were judged when it was recorded."""

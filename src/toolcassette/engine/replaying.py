@@ -31,6 +31,10 @@ class Deck(StreamDeck, Protocol):
         """As ``take``, for a task."""
         ...
 
+    def ended(self, number: int, call: Call) -> RecordedOutcome:
+        """How a recorded call ended. Raises a mismatch where its frame is not canonical."""
+        ...
+
     def stream_end(self, number: int, ended: RecordedOutcome, call: Call, contract: ToolContract) -> tuple[str, str]:
         """The shape of a recorded stream, and what its end notes. Raises ``ContractMismatch`` where it does not fit."""
         ...

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from toolcassette.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["Selection", "glob_matches"]
+__all__ = ["Selection", "glob_matches", "unused_note"]
 
 
 def glob_matches(pattern: str, name: str) -> bool:
@@ -68,3 +68,8 @@ class Selection:
     def unused(self) -> tuple[str, ...]:
         """The patterns that selected nothing so far, in their order."""
         return tuple(pattern for pattern in self.patterns if pattern not in self._used)
+
+
+def unused_note(unused: Sequence[str]) -> list[str]:
+    """What a verdict notes of patterns that selected nothing; nothing where there are none."""
+    return [f"include selected nothing by {', '.join(map(printable, unused))}"] if unused else []

@@ -35,10 +35,6 @@ class StreamDeck(Protocol):
         """Raise if nothing is served any more: the session is over, or poisoned."""
         ...
 
-    def ended(self, number: int, call: Call) -> RecordedOutcome:
-        """How a recorded call ended. Raises a mismatch where its frame is not canonical."""
-        ...
-
     def item(self, number: int, chunk: int, call: Call, contract: ToolContract) -> object:
         """One recorded item, decoded. Raises ``ContractMismatch``, which poisons."""
         ...
