@@ -11,7 +11,6 @@ is equal (which NaN, bytes, tuples and keys other than str are not) is the same 
 from __future__ import annotations
 
 import marshal
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +23,7 @@ from toolcassette.contracts.nodes import Node, Reading, UnknownNode
 from toolcassette.contracts.sameness import difference
 from toolcassette.contracts.unfit import Unfit
 from toolcassette.errors import ContractMismatch, FormatError, UnrecordableValue
-from toolcassette.format import DEPTH_MAX, INT_DIGITS_MAX, TAG, Refused, decode_tree, encode_tree, json_path
+from toolcassette.format import DEPTH_MAX, LONG_INT, TAG, Refused, decode_tree, encode_tree, json_path
 
 if TYPE_CHECKING:
     from toolcassette.contracts.json_schema import JsonSchema
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Contract", "contract_for"]
 
 _MARK = f'{TAG}"'.encode()  # without its first quote, since a quote is no rare thing to look for
-_LONG_DIGITS = re.compile(rb"[0-9]{%d}" % (INT_DIGITS_MAX + 1))
 _from_json = msgspec.json.Decoder().decode
 _DOES_NOT_COME_BACK = (
     "does not come back as it went; return a type that is listed in FORMAT.md, mend the annotation, "
@@ -113,7 +111,7 @@ class Contract:
             marshal.dumps(value)
             data = encode_tree(value, sort=False)
             # Its own spelling needs no second look; only bytes that may break a limit go to the reader that knows them.
-            may_break = data.count(b"[") + data.count(b"{") > DEPTH_MAX or _LONG_DIGITS.search(data)
+            may_break = data.count(b"[") + data.count(b"{") > DEPTH_MAX or LONG_INT.search(data)
             tree = decode_tree(data) if may_break else _from_json(data)
             if tree != value or _MARK in data:
                 return None

@@ -6,7 +6,7 @@ specification is ``schemas/v1/FORMAT.md``; another language needs nothing else.
 
 from __future__ import annotations
 
-from toolcassette.format.canonical import DEPTH_MAX, INT_DIGITS_MAX, Tree, decode_tree, encode_tree
+from toolcassette.format.canonical import DEPTH_MAX, INT_DIGITS_MAX, LONG_INT, Tree, decode_tree, encode_tree
 from toolcassette.format.cassette import (
     Cassette,
     RecordedCall,
@@ -44,6 +44,7 @@ __all__ = [
     "LARGE_LINE_BYTES",
     "LINE_BYTES_CEILING",
     "LINE_BYTES_MAX",
+    "LONG_INT",
     "TAG",
     "TAGS",
     "TYPES",

@@ -20,7 +20,7 @@ from toolcassette.errors import FormatError
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-__all__ = ["DEPTH_MAX", "INT_DIGITS_MAX", "Tree", "decode_tree", "depth_exceeds", "encode_tree", "escape", "is_plain"]
+__all__ = ["DEPTH_MAX", "INT_DIGITS_MAX", "LONG_INT", "Tree", "decode_tree", "depth_exceeds", "encode_tree", "escape"]
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | int | float | bool | None"
 
@@ -38,7 +38,7 @@ _UNSAFE = re.compile(
     rb"|\xef\xbf[\xb9-\xbb]"  # interlinear annotation
     rb"|\xf3\xa0[\x80\x81][\x80-\xbf]"  # tag characters
 )
-_LONG_INT = re.compile(rb"[0-9]{%d}" % (INT_DIGITS_MAX + 1))
+LONG_INT = re.compile(rb"[0-9]{%d}" % (INT_DIGITS_MAX + 1))
 _NOT_BRACKETS = bytes(b for b in range(256) if b not in b"[]{}")
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")  # two kinds would let one round remove two levels
 # One pass whatever the bytes are: a string that is never closed runs to the end.
@@ -54,14 +54,11 @@ def _spelled(match: re.Match[bytes]) -> bytes:
     return b"".join(b"\\u%02x%02x" % (units[i], units[i + 1]) for i in range(0, len(units), 2))
 
 
-def is_plain(data: bytes) -> bool:
-    """True where the escape pass has nothing to do, by the cheapest test there is."""
-    return data.isascii() and b"\x7f" not in data
-
-
 def escape(data: bytes) -> bytes:
     """JSON text with every deceiving character as ``\\uXXXX`` (they can only stand inside strings)."""
-    return data if is_plain(data) else _UNSAFE.sub(_spelled, data)
+    if data.isascii() and b"\x7f" not in data:  # the cheapest test there is, and true of most
+        return data
+    return _UNSAFE.sub(_spelled, data)
 
 
 def depth_exceeds(data: bytes, limit: int = DEPTH_MAX) -> bool:
@@ -104,4 +101,4 @@ def decode_tree(data: bytes, *, sort: bool = False) -> Any:
 
 def _has_long_int(data: bytes) -> bool:
     """True if an integer of more than INT_DIGITS_MAX digits stands outside the strings of JSON text."""
-    return _LONG_INT.search(data) is not None and _LONG_INT.search(_STRING.sub(b'""', data)) is not None
+    return LONG_INT.search(data) is not None and LONG_INT.search(_STRING.sub(b'""', data)) is not None

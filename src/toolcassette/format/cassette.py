@@ -14,8 +14,8 @@ from msgspec import UNSET, Raw
 
 from toolcassette.errors import FormatError
 from toolcassette.format.chain import TRAILER_BYTES
-from toolcassette.format.codec import LINE_BYTES_MAX, bulk_span, decode_frame, decode_head, encode_body
-from toolcassette.format.frames import KINDS, CallChunk, CallResult, CallStart, Complete, Header
+from toolcassette.format.codec import LINE_BYTES_MAX, bulk_span, decode_any, decode_frame, decode_head, encode_body
+from toolcassette.format.frames import CallChunk, CallResult, CallStart, Complete, Header
 from toolcassette.format.grammar import CALLS_MAX
 from toolcassette.format.index import CassetteIndex, HeldLines, ReadLines
 from toolcassette.format.reader import Reader
@@ -159,7 +159,7 @@ class Cassette:
         return [_content(line + b"\n") for line in self._lines.whole().split(b"\n")[:-1]]
 
     def call(self, call: int) -> RecordedCall:
-        """One call, whole. Raises ``FormatError`` as ``result`` does."""
+        """One call, whole. Raises ``FormatError`` as ``outcome`` does."""
         start = decode_frame(self._lines.start(call), CallStart)
         ended = _outcome(decode_frame(self._lines.end(call), CallResult))
         return RecordedCall(
@@ -191,7 +191,7 @@ class Cassette:
 
 
 def _content(line: bytes) -> bytes:
-    frame = decode_frame(line, KINDS[decode_head(line).kind])
+    frame = decode_any(line)
     if isinstance(frame, Header):
         frame = msgspec.structs.replace(frame, cassette="", created="", producer="")
     elif not isinstance(frame, Complete):

@@ -41,6 +41,7 @@ __all__ = [
     "QUICK_START",
     "QuickHead",
     "bulk_span",
+    "decode_any",
     "decode_frame",
     "decode_head",
     "encode_body",
@@ -245,6 +246,11 @@ def decode_frame(line: bytes, kind: type[_F]) -> _F:
         if name == "error" and not _is_error_body(bytes(getattr(frame, name))):
             raise FormatError("members")
     return frame
+
+
+def decode_any(line: bytes) -> Frame:
+    """As ``decode_frame``, of a frame of any kind."""
+    return decode_frame(line, KINDS[decode_head(line).kind])
 
 
 def _is_error_body(data: bytes) -> bool:

@@ -147,8 +147,8 @@ class Grammar:
         self.state = following
         self.frames += 1
 
-    def begin(self, path: Sequence[str], tool: str) -> int:
-        """Accept the start frame of the next call, as ``step`` does. Returns the call's number."""
+    def begin(self, path: Sequence[str], tool: str) -> None:
+        """Accept the start frame of the next call, as ``step`` does."""
         call = len(self._progress)
         if self.state != "open" or call >= self._calls_max or self._is_nested(path, tool):
             following = _FILE[self.state][CallStart]
@@ -158,18 +158,17 @@ class Grammar:
         self._open += 1
         self._name(path, tool)
         self.frames += 1
-        return call
 
     def may_end_plainly(self, call: int) -> bool:
         """True if ``end_plainly`` would accept the result of a call that is no stream."""
         progress = self._progress
         return self.state == "open" and call < len(progress) and progress[call] == _RUNNING
 
-    def end_plainly(self, call: int, outcome: str) -> None:
-        """Accept the result of a call that is no stream; ``may_end_plainly`` was asked."""
+    def end_plainly(self, call: int) -> None:
+        """Accept the result, ok, of a call that is no stream; ``may_end_plainly`` was asked."""
         self._progress[call] = _ENDED
         self._open -= 1
-        self.outcomes[outcome] += 1
+        self.outcomes["ok"] += 1
         self.frames += 1
 
     def run(self, steps: Steps) -> int:

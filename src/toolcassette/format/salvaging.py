@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from toolcassette.errors import FormatError
 from toolcassette.format.chain import prev_and_hash
-from toolcassette.format.codec import LINE_BYTES_CEILING, decode_frame, decode_head
-from toolcassette.format.frames import KINDS, CallResult, CallStart, Complete, Header, Origin
+from toolcassette.format.codec import LINE_BYTES_CEILING, decode_any
+from toolcassette.format.frames import CallResult, CallStart, Complete, Header, Origin
 from toolcassette.format.reader import Reader
 from toolcassette.format.writer import Writer
 
@@ -87,7 +86,7 @@ def _made(data: bytes, prefix: _Prefix, cassette: str, producer: str) -> bytes:
     rejected = 0
     lines: list[bytes] = []
     for line in prefix.lines(data):
-        frame = decode_frame(line, KINDS[decode_head(line).kind])
+        frame = decode_any(line)
         if isinstance(frame, Header):
             origin = Origin(cassette=frame.cassette, head=prefix.head(data), how="salvage")
             frame = msgspec.structs.replace(frame, cassette=cassette, producer=producer, origin=origin)
@@ -105,5 +104,5 @@ def _made(data: bytes, prefix: _Prefix, cassette: str, producer: str) -> bytes:
     made = b"".join(lines)
     fault = Reader(line_bytes_max=LINE_BYTES_CEILING).feed_all([made]).finish()
     if fault is not None:  # nothing is handed out that would not be read
-        raise FormatError(fault.reason, frame=fault.frame, offset=fault.offset)
+        raise fault.as_error()
     return made

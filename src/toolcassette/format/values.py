@@ -26,6 +26,7 @@ from toolcassette.format import containers
 from toolcassette.format.canonical import (
     DEPTH_MAX,
     INT_DIGITS_MAX,
+    LONG_INT,
     decode_tree,
     depth_exceeds,
     encode_tree,
@@ -50,7 +51,6 @@ _INT_BARE_MAX = 10**INT_DIGITS_MAX
 _INT_MAX = 10**INT_DIGITS_REFUSED
 _SURROGATE = re.compile("[\\\\\ud800-\udfff]")
 _SURROGATE_TEXT = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
-_LONG_DIGITS = re.compile(rb"[0-9]{%d}" % (INT_DIGITS_MAX + 1))
 
 _json = msgspec.json.Encoder().encode
 _json_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -369,7 +369,7 @@ def encode_value(value: Any, *, sort: bool = False, hook: Hook | None = None) ->
         plain = _from_json(data) == value
     except (ValueError, TypeError, RecursionError, BytesWarning, msgspec.MsgspecError):
         plain = False
-    if plain and b'$tc"' not in data and not depth_exceeds(data) and not _LONG_DIGITS.search(data):
+    if plain and b'$tc"' not in data and not depth_exceeds(data) and not LONG_INT.search(data):
         return escape(data)
     try:
         return Encoder(sort=sort, hook=hook).bytes(value)

@@ -194,7 +194,7 @@ class Writer:
             value,
         )
         self._check_length(body)
-        self.grammar.end_plainly(call, "ok")
+        self.grammar.end_plainly(call)
         return self._chain.link(body)
 
     def complete(self, *, rejected: int = 0) -> bytes:
