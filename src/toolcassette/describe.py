@@ -6,7 +6,6 @@ the names that they mention exist, and one that cannot be resolved counts as abs
 
 from __future__ import annotations
 
-import builtins
 import collections.abc
 import functools
 import inspect
@@ -16,7 +15,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcassette.contracts import NO_EXTENSIONS, Extensions, JsonSchema, encode_args
+from toolcassette.contracts import JsonSchema, encode_args
 from toolcassette.engine import differences
 from toolcassette.errors import UnrecordableValue, printable
 from toolcassette.format import decode_tree
@@ -25,6 +24,7 @@ from toolcassette.promise import ABSENT, promise
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from toolcassette.contracts import Extensions
     from toolcassette.engine import Member, ToolContract
 
 __all__ = ["ABSENT", "Description", "describe"]
@@ -188,7 +188,7 @@ class Description:
             # The quick way, ten times cheaper than Signature.bind; whatever does not fit goes the other way.
             arguments = {**self._defaults, **dict(zip(names, args, strict=False)), **kwargs}
             passed_twice = kwargs and not kwargs.keys().isdisjoint(names[: len(args)])
-            if len(arguments) == len(self._names) and arguments.keys() == self._names and not passed_twice:
+            if arguments.keys() == self._names and not passed_twice:
                 return arguments
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -249,7 +249,7 @@ def describe(
     errors: Sequence[type[Exception]],
     returns: Any,
     omit_types: tuple[type, ...],
-    extensions: Extensions = NO_EXTENSIONS,
+    extensions: Extensions,
     output_schema: Mapping[str, object] | None = None,
 ) -> Description:
     """Look at a function once. Raises ``TypeError`` for what cannot be a tool, ``ValueError`` for bad options.
@@ -364,7 +364,7 @@ def _is_one_of(hint: Any, classes: tuple[type, ...]) -> bool:
     if origin is typing.Annotated:
         return _is_one_of(typing.get_args(hint)[0], classes)
     kind = hint if origin is None else origin
-    return isinstance(kind, builtins.type) and issubclass(kind, classes)
+    return isinstance(kind, type) and issubclass(kind, classes)
 
 
 def _plain_names(signature: inspect.Signature) -> tuple[str, ...] | None:
