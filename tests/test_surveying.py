@@ -82,14 +82,41 @@ def test_many_files_keep_their_order(tmp_path):
     assert verify_all(files, jobs=2) == [tc.verify(path) for path, _ in files]
 
 
+@pytest.fixture
+def answers(monkeypatch):
+    """What workers answered, None where one did not."""
+    kept = []
+    survey = surveying._Worker.survey
+
+    def ask(*args, **options):
+        kept.append(survey(*args, **options))
+        return kept[-1]
+
+    monkeypatch.setattr(surveying._Worker, "survey", ask)
+    return kept
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("deep", [False, True])
+def test_workers_answer(tmp_path, answers, deep):
+    """Where none did, the same would be found, and slowly."""
+    file = tmp_path / "a.cassette.jsonl"
+    file.write_bytes(DAMAGES["whole"])
+    assert tc.verify(file, deep=deep, jobs=2).ok
+    assert answers
+    assert not any(answer is None for answer in answers)
+
+
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("worker", ["import sys; sys.exit(3)", "print('no answer at all, but long enough')"])
-def test_a_worker_that_dies_changes_nothing(tmp_path, monkeypatch, worker):
+def test_a_worker_that_dies_changes_nothing(tmp_path, monkeypatch, answers, worker):
     monkeypatch.setattr(surveying, "_WORKER", worker)
     file = tmp_path / "a.cassette.jsonl"
     for name in ("whole", "hash"):
         file.write_bytes(DAMAGES[name])
         assert tc.verify(file, jobs=2) == tc.verify(file)
+    assert answers
+    assert all(answer is None for answer in answers)
 
 
 @pytest.mark.usefixtures("eager")

@@ -133,11 +133,17 @@ def test_the_recorded_way_is_taken_by_threads(file: Path) -> None:
             assert program() == recorded
 
 
-def test_immediate_hands_out_at_once(file: Path) -> None:
+def test_immediate_hands_out_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in SECONDS.items():  # far enough apart for a busy machine
+        monkeypatch.setitem(SECONDS, name, seconds * 10)
     with tc.record(file, ["fetch"], order="causal", sync="none"):
         assert [name for name in asyncio.run(as_they_land()) if len(name) == 1] == ["b", "d", "c", "e", "a"]
-    with pytest.raises((tc.CassetteMismatch, ExceptionGroup)), tc.replay(file, completion="immediate", stall_after=0.1):
+    session = tc.replay(file, completion="immediate", stall_after=0.1)
+    with pytest.raises((tc.CassetteMismatch, ExceptionGroup)), session:
         asyncio.run(as_they_land())
+    assert session.verdict is not None
+    assert isinstance(session.verdict.error, tc.CassetteMismatch)
+    assert session.verdict.error.reason == "arguments_differ"
 
 
 # -- streams ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import enum
 from collections import namedtuple
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Final, Generic, NamedTuple, NotRequired, Required, Self, TypedDict, TypeVar
+from typing import ClassVar, Final, Generic, NamedTuple, NotRequired, Required, Self, TypedDict, TypeVar
 
 import attrs
 import msgspec
@@ -205,11 +205,6 @@ class Arrayed(msgspec.Struct, array_like=True, omit_defaults=True):
 
 class StructBox(msgspec.Struct, Generic[T]):
     item: T
-
-
-class LeftOfTree(msgspec.Struct):
-    child: Any
-    kind: int
 
 
 class Place(pydantic.BaseModel):

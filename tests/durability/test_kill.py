@@ -48,7 +48,8 @@ def test_killed_before_every_operation(place, way):
     assert len(folders) > 30
     states = {"unfinished", "finished", "linked", "cassette"}
     # Of calls that overlap, more or fewer share a sync each time: a step may be passed over.
-    assert set().union(*found) == states if way == "calls" else set().union(*found) <= states
+    seen = set().union(*found)
+    assert seen == states if way == "calls" else {"cassette"} <= seen <= states
     last = promises((folders[-1] / "acks").read_text("ascii"))
     assert last == {"r0": (2 * killed.FEW[way] + 1, True)}, "the last one was left alone"
 

@@ -13,6 +13,7 @@ import pytest
 
 import toolcassette as tc
 from tests.engine.doubles import NAME, WatchedStore
+from tests.streams.helpers import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -49,12 +50,6 @@ class Tools:
     async def _fails(self) -> None:
         self.bodies.append("fails")
         raise KeyError("k")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in a thread or a tool, without an event
-            await anyio.sleep(0.001)
 
 
 # -- there and back ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import toolcassette as tc
+from tests.concurrency.helpers import outcome
 from toolcassette.engine import current
 
 if TYPE_CHECKING:
@@ -37,13 +38,6 @@ def alpha(x: int = 0) -> int:
 def beta(x: int = 0) -> int:
     bodies.append("beta")
     return x + 2
-
-
-def outcome(call: Callable[[], object]) -> object:
-    try:
-        return call()
-    except tc.CassetteError as error:
-        return error
 
 
 def in_thread(call: Callable[[], object]) -> object:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ import toolcassette as tc
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
+SRC = Path(__file__).resolve().parents[2] / "src"
 START = """
     import os, sys
     import toolcassette as tc
@@ -31,7 +33,12 @@ START = """
 def run(program: str, file: object) -> subprocess.CompletedProcess[str]:
     text = textwrap.dedent(START) + textwrap.dedent(program)
     return subprocess.run(
-        [sys.executable, "-c", text, str(file)], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", text, str(file)],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
 
 
