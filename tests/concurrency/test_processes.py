@@ -33,8 +33,10 @@ file = sys.argv[1]
 
 
 def started(folder: Path, program: str, *args: str) -> subprocess.Popen[str]:
-    script = folder / "program.py"
-    script.write_text(START + textwrap.dedent(program), "utf-8")
+    script, text = folder / "program.py", START + textwrap.dedent(program)
+    if not script.exists():  # written once: a child that starts while it is being written anew would read nothing
+        script.write_text(text, "utf-8")
+    assert script.read_text("utf-8") == text
     return subprocess.Popen(
         [sys.executable, script.name, "x.cassette.jsonl", *args],
         cwd=folder,
