@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         NotPublished,
         NotSelected,
         RecordedToolError,
+        RedactionError,
+        SecretFound,
         SessionClosed,
         StoreError,
         ToolCancelled,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     )
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
     from toolcassette.recover import Recovery, recover
+    from toolcassette.redaction import Redact
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.stores import FileStore, MemoryStore
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
@@ -91,9 +94,12 @@ __all__ = [
     "RecordedToolError",
     "Recorder",
     "Recovery",
+    "Redact",
+    "RedactionError",
     "Registry",
     "Replayer",
     "Report",
+    "SecretFound",
     "Session",
     "SessionClosed",
     "StoreError",
@@ -133,7 +139,19 @@ if not TYPE_CHECKING:
     import sys
     import types
 
-    _ROOMS = ("compare", "contracts", "engine", "errors", "format", "recover", "session", "stores", "tools", "verify")
+    _ROOMS = (
+        "compare",
+        "contracts",
+        "engine",
+        "errors",
+        "format",
+        "recover",
+        "redaction",
+        "session",
+        "stores",
+        "tools",
+        "verify",
+    )
 
     def _load() -> dict[str, object]:
         """The public names, and what stands for them. Also lets ``process`` answer for calls that have no session."""

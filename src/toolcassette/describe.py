@@ -16,16 +16,18 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette.contracts import JsonSchema, encode_args
-from toolcassette.engine import differences
+from toolcassette.engine import EFFECTS, differences
 from toolcassette.errors import UnrecordableValue, printable
 from toolcassette.format import decode_tree
 from toolcassette.promise import ABSENT, promise
+from toolcassette.redaction import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from toolcassette.contracts import Extensions
     from toolcassette.engine import Member, ToolContract
+    from toolcassette.redaction import Rule
 
 __all__ = ["ABSENT", "Description", "describe"]
 
@@ -61,7 +63,11 @@ class Description:
         omit_types: tuple[type, ...],
         extensions: Extensions,
         schema: JsonSchema | None,
+        rules: tuple[Rule, ...],
+        effect: str | None,
     ) -> None:
+        self.rules = rules  # that its calls are redacted by besides the session's
+        self.effect = effect
         self.fn = fn
         self.name = name
         self.kind = kind
@@ -251,6 +257,8 @@ def describe(
     omit_types: tuple[type, ...],
     extensions: Extensions,
     output_schema: Mapping[str, object] | None = None,
+    redact: Sequence[object] = (),
+    effect: str | None = None,
 ) -> Description:
     """Look at a function once. Raises ``TypeError`` for what cannot be a tool, ``ValueError`` for bad options.
 
@@ -264,6 +272,9 @@ def describe(
     own_name = name if name is not None else _name_of(inner)
     _check_name(own_name)
     _check_errors(errors, own_name)
+    if effect not in (None, *EFFECTS):
+        message = f"effect of {printable(own_name)} must be one of {', '.join(EFFECTS)}"
+        raise ValueError(message)
     signature = _signature(inner, own_name)
     left_out = frozenset([omit] if isinstance(omit, str) else omit)
     for stranger in sorted(left_out - signature.parameters.keys()):
@@ -282,6 +293,8 @@ def describe(
         omit_types=omit_types,
         extensions=extensions,
         schema=None if output_schema is None else JsonSchema(output_schema),
+        rules=compiled([redact] if isinstance(redact, str) else redact),
+        effect=effect,
     )
 
 

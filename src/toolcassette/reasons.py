@@ -18,6 +18,7 @@ __all__ = [
     "MISMATCH_REASONS",
     "NOT_PUBLISHED_REASONS",
     "NO_SESSION_REASONS",
+    "REDACTION_REASONS",
     "place",
     "printable",
 ]
@@ -49,6 +50,7 @@ FORMAT_REASONS: Mapping[str, tuple[str, str]] = {
     "empty": ("the file is empty", "a recorder stopped before its first frame: delete the file and record again"),
     "not_a_cassette": ("the first line is not a cassette header", "check the path"),
     "format_unknown": ("the cassette is of a format that this version does not read", "upgrade toolcassette"),
+    "rules_unknown": ("the cassette was redacted by rules that this version does not have", "upgrade toolcassette"),
     "requires_unknown": ("the cassette needs a feature that this version does not have", "upgrade toolcassette"),
     "bom": (
         "a byte order mark stands before the first frame",
@@ -121,6 +123,7 @@ MISMATCH_REASONS: Mapping[str, str] = {
     "rejected_differs": "another number of calls was rejected than when recorded",
     "bypassed": "something outside answered in the place of a selected tool",
     "stream_differs": "the consumer ends the stream in another place than when recorded",
+    "redaction_ambiguous": "the call could be one of several records that only their secrets tell apart",
     "stalled": "a call that must come first did not come",
 }
 
@@ -138,6 +141,15 @@ NOT_PUBLISHED_REASONS: Mapping[str, str] = {
     "unfinished": "its process ended before the recording was complete; record again",
     "late_child": "a selected call was made below a scope that had ended; end the tasks of a scope before it",
     "nested": "a selected tool ran inside another selected tool; select the outer or the inner one, not both",
+}
+
+REDACTION_REASONS: Mapping[str, tuple[str, str]] = {
+    "rule_failed": ("a rule of redaction raised", "mend the function, or leave the rule out"),
+    "too_deep": ("a text is nested too deep to be looked through", "record flatter values"),
+    "redaction_breaks_contract": (
+        "the redacted value does not fit the return annotation, so a replay could not hand it out",
+        "give the rule a stand_in= that fits: redact=[tc.Redact(..., stand_in=...)]",
+    ),
 }
 
 NO_SESSION_REASONS: Mapping[str, str] = {

@@ -7,7 +7,9 @@ map onto it. The mode is chosen once, here, and is a class from then on.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette._version import __version__
@@ -25,6 +27,7 @@ from toolcassette.engine import (
     Session,
 )
 from toolcassette.format import CALLS_MAX, LINE_BYTES_CEILING, LINE_BYTES_MAX
+from toolcassette.redaction import DECLARED_MIN, OFF, Rules, rules_of
 from toolcassette.stores import FileStore, Store
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ _CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
     "sync": tuple(SYNC_POLICIES),
     "stale": ("refuse", "set-aside"),
     "cancelled": ("wait", "raise"),
+    "on_secret": ("refuse", "warn", "ignore"),
 }
 
 
@@ -76,8 +80,14 @@ class Options:
     open has happened again; where nothing moves for ``stall_after`` seconds, held outcomes go out, with a note in the
     verdict), ``required`` (the same, but that is a mismatch), ``immediate``.
 
-    Both: ``strict_include`` fails when a pattern of include selected nothing; ``line_bytes_max`` (bytes, at most 64
-    MiB) and ``calls_max`` are limits; ``store`` is where cassettes live.
+    Both: ``redact`` is True (the default rules), False, or a list of rules of your own besides the default ones:
+    names, JSON paths, patterns, functions, each bare or as ``tc.Redact``. ``secrets`` are values to redact wherever
+    they stand, of 4 characters or more. ``normalize`` replaces what is no secret and differs from run to run:
+    ``cwd``, ``home``, ``tmp``, ``uuid``, ``timestamp``, or rules of your own. A replay goes by the rule set of the
+    cassette, and needs the same rules of your own. ``on_secret`` says what becomes of a replay whose cassette holds a
+    secret: ``refuse`` (``SecretFound``), ``warn`` or ``ignore``. ``strict_include`` fails when a pattern of include
+    selected nothing; ``line_bytes_max`` (bytes, at most 64 MiB) and ``calls_max`` are limits; ``store`` is where
+    cassettes live.
     """
 
     order: str | None = None
@@ -91,6 +101,10 @@ class Options:
     strict_include: bool = False
     cancelled: str = "wait"
     stall_after: float = 5.0
+    redact: bool | Sequence[object] = True
+    secrets: Sequence[str] = dataclasses.field(default=(), repr=False)
+    normalize: Sequence[object] = ()
+    on_secret: str = "refuse"  # noqa: S105 - no password, a policy
     line_bytes_max: int = LINE_BYTES_MAX
     calls_max: int = CALLS_MAX
     store: Store = dataclasses.field(default_factory=FileStore, repr=False, compare=False)
@@ -109,6 +123,24 @@ class Options:
         if self.calls_max < 1:
             message = "calls_max must be at least 1"
             raise ValueError(message)
+        if isinstance(self.secrets, str) or any(len(str(value)) < DECLARED_MIN for value in self.secrets):
+            message = (
+                f"secrets must be a list of texts of at least {DECLARED_MIN} characters: shorter ones stand everywhere"
+            )
+            raise ValueError(message)
+        _ = self.rules  # a bad rule is an error here
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        """The rules of redaction, compiled."""
+        if self.redact is False:
+            return OFF
+        own = () if self.redact is True else self.redact
+        for name, given in (("redact", own), ("normalize", self.normalize)):
+            if isinstance(given, str) or not isinstance(given, Sequence):
+                message = f"{name} must be a list of rules"
+                raise ValueError(message)  # noqa: TRY004 - every fault of an option is a ValueError
+        return rules_of(own, self.normalize, declared=bool(self.secrets))
 
 
 def record(file: str | os.PathLike[str], include: Iterable[str], **options: Any) -> Recorder:
@@ -206,6 +238,8 @@ def _recorder(file: str, selection: Selection, options: Options, *, publish: boo
         strict_include=options.strict_include,
         line_bytes_max=options.line_bytes_max,
         calls_max=options.calls_max,
+        rules=options.rules,
+        secrets=tuple(options.secrets),
     )
     return Recorder(options.store, file, selection, settings)
 
@@ -219,5 +253,8 @@ def _replayer(file: str, selection: Selection | None, options: Options) -> Repla
         strict_include=options.strict_include,
         cancelled=options.cancelled,
         stall_after=options.stall_after,
+        rules=options.rules,
+        secrets=tuple(options.secrets),
+        on_secret=options.on_secret,
     )
     return Replayer(options.store, file, selection, settings)

@@ -7,24 +7,21 @@ one call.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import types
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from toolcassette.contracts import Extensions
 from toolcassette.describe import ABSENT, Description, describe
-from toolcassette.engine import Call, composite_label, pushed, selecting, session_for
-from toolcassette.errors import UnrecordableValue, printable
+from toolcassette.errors import printable
+from toolcassette.wrapping import COMPOSITES, WRAPPERS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Sequence
 
-    from toolcassette.engine import Member, Pending
 
 __all__ = ["Registry", "cassette_tool", "composite", "register_error", "register_type"]
 
@@ -64,17 +61,22 @@ class Registry:
         errors: Sequence[type[Exception]] = (),
         returns: Any = ABSENT,
         output_schema: Mapping[str, object] | None = None,
+        redact: Sequence[object] = (),
+        effect: str | None = None,
     ) -> _F:
         """A tool that a session can record and replay, of the same kind and signature as ``fn``.
 
         ``name`` defaults to the function's own (a partial's function, a callable object's class); ``omit`` names
         parameters that stay out of the call; ``errors`` are classes that a replay raises as themselves; ``returns``
         overrides the return annotation (``Any`` for a wrong one); ``output_schema`` is a JSON Schema that every value,
-        or every item of a stream, must fit as it is written. Raises ``ValueError`` for a name that is taken or
-        unusable, an ``omit`` that is no parameter or a bad schema, ``TypeError`` for what cannot be a tool,
-        ``ModuleNotFoundError`` where a schema needs jsonschema and there is none.
+        or every item of a stream, must fit as it is written; ``redact`` are rules for this tool besides the session's;
+        ``effect`` is ``read``, ``write`` or ``pay``: what writes or pays never runs for real in a replay, selected or
+        not. Raises ``ValueError`` for a name that is taken or unusable, an ``omit`` that is no parameter, a bad schema,
+        rule or effect, ``TypeError`` for what cannot be a tool, ``ModuleNotFoundError`` where a schema needs jsonschema
+        and there is none.
         """
         options: dict[str, Any] = {"name": name, "omit": omit, "errors": errors, "returns": returns}
+        options |= {"redact": redact, "effect": effect}
         if isinstance(fn, (classmethod, staticmethod)):
             kind = type(fn)
             return cast("_F", kind(self.wrap(fn.__func__, output_schema=output_schema, **options)))
@@ -86,7 +88,7 @@ class Registry:
             **options,
         )
         self._admit(tool)
-        wrapper = _WRAPPERS[tool.kind](tool)
+        wrapper = WRAPPERS[tool.kind](tool)
         tool.dress(wrapper)
         setattr(wrapper, _WRAPPED, (weakref.ref(wrapper), tool))
         self._live[tool.name] = weakref.ref(wrapper)
@@ -170,6 +172,8 @@ def cassette_tool(
     errors: Sequence[type[Exception]] = (),
     returns: Any = ABSENT,
     output_schema: Mapping[str, object] | None = None,
+    redact: Sequence[object] = (),
+    effect: str | None = None,
 ) -> Callable[[_F], _F]: ...
 def cassette_tool(
     fn: Any = None,
@@ -180,12 +184,21 @@ def cassette_tool(
     errors: Sequence[type[Exception]] = (),
     returns: Any = ABSENT,
     output_schema: Mapping[str, object] | None = None,
+    redact: Sequence[object] = (),
+    effect: str | None = None,
 ) -> Any:
     """Let sessions record and replay a tool. Use it bare or with options; ``Registry.wrap`` tells what they mean."""
 
     def wrap(function: Any) -> Any:
         return _default.wrap(
-            function, name=name, omit=omit, errors=errors, returns=returns, output_schema=output_schema
+            function,
+            name=name,
+            omit=omit,
+            errors=errors,
+            returns=returns,
+            output_schema=output_schema,
+            redact=redact,
+            effect=effect,
         )
 
     return wrap if fn is None else wrap(fn)
@@ -212,189 +225,9 @@ def _composite(fn: Any, options: dict[str, Any]) -> Callable[..., Any]:
     if tool is None or options:
         unsaid: dict[str, Any] = {"name": None, "omit": (), "errors": (), "returns": ABSENT, "omit_types": ()}
         tool = describe(_unwrapped(fn), **(unsaid | options), extensions=_default.extensions)
-    if tool.kind not in _COMPOSITES:
+    if tool.kind not in COMPOSITES:
         message = f"{printable(tool.name)} is a generator, and its body would run in its consumer's path"
         raise TypeError(message)
-    wrapper = _COMPOSITES[tool.kind](tool)
+    wrapper = COMPOSITES[tool.kind](tool)
     tool.dress(wrapper)
     return wrapper
-
-
-def _below(tool: Description, args: Any, kwargs: Any, *, matters: bool) -> AbstractContextManager[None]:
-    """Around the body of a composite call: what it calls lies below it, where a session could ever see that."""
-    if not matters:
-        return contextlib.nullcontext()
-    try:
-        return pushed(composite_label(tool.name, tool.arguments(args, kwargs)[0]), numbered=True)
-    except UnrecordableValue as error:
-        raise error.of(tool.name) from None
-
-
-def _sync_composite(tool: Description) -> Callable[..., Any]:
-    leaf = _sync(tool)
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        session, matters = selecting(tool.name)
-        if session is not None:
-            return leaf(*args, **kwargs)
-        with _below(tool, args, kwargs, matters=matters):
-            return tool.fn(*args, **kwargs)
-
-    return wrapper
-
-
-def _async_composite(tool: Description) -> Callable[..., Any]:
-    leaf = _async(tool)
-
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        session, matters = selecting(tool.name)
-        if session is not None:
-            return await leaf(*args, **kwargs)
-        with _below(tool, args, kwargs, matters=matters):
-            return await tool.fn(*args, **kwargs)
-
-    return wrapper
-
-
-def _begin(
-    tool: Description, session: Member, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Pending, Callable[[], None] | None]:
-    """A call, not yet begun, and what tells afterwards whether its body changed the arguments.
-
-    Raises what the session makes of a call that cannot be described.
-    """
-    session.meet(tool.name, tool.identity)
-    try:
-        arguments, omitted = tool.arguments(args, kwargs)
-        contract = tool.contract()
-    except UnrecordableValue as error:
-        raise session.refuse(error.of(tool.name), tool.name) from None
-    call = Call(tool.name, arguments, path=session.place().path, omitted=omitted)
-    pending = session.begin(call, contract)
-    return pending, tool.watch(session, arguments, args, kwargs) if pending.runs_body else None
-
-
-_NO_AWAITABLES: Final = frozenset(
-    {dict, list, tuple, str, bytes, int, float, bool, type(None)}
-)  # what most tools return
-
-
-def _sync(tool: Description) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        session = session_for(tool.name)
-        if session is None:
-            return tool.fn(*args, **kwargs)
-        pending, tell_changes = _begin(tool, session, args, kwargs)
-        with pending:
-            if pending.runs_body:
-                value = tool.fn(*args, **kwargs)
-                if type(value) not in _NO_AWAITABLES and inspect.isawaitable(value):
-                    raise session.refuse(_unawaited(value, tool), tool.name)
-                pending.keep(value)
-        if tell_changes is not None:
-            tell_changes()
-        return pending.outcome()
-
-    return wrapper
-
-
-def _unawaited(value: Any, tool: Description) -> UnrecordableValue:
-    if inspect.iscoroutine(value):
-        value.close()  # else it warns that it was never awaited, when it is we who do not
-    why = "must be awaited first, and nothing says so; make the tool async def, or annotate it -> Awaitable[...]"
-    return UnrecordableValue(json_path="$", type_name=type(value).__qualname__, why=why, tool=tool.name)
-
-
-def _async(tool: Description) -> Callable[..., Any]:
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        session = session_for(tool.name)
-        if session is None:
-            return await tool.fn(*args, **kwargs)
-        pending, tell_changes = _begin(tool, session, args, kwargs)
-        async with pending:
-            if pending.runs_body:
-                pending.keep(await tool.fn(*args, **kwargs))
-        if tell_changes is not None:
-            tell_changes()
-        return pending.outcome()
-
-    return wrapper
-
-
-def _shell(tool: Description) -> Callable[..., Any]:
-    """A plain function around a coroutine function stays one: awaiting what it returns makes the call."""
-    call = _async(tool)
-
-    def wrapper(*args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        return cast("Coroutine[Any, Any, Any]", call(*args, **kwargs))
-
-    return wrapper
-
-
-def _generator(tool: Description) -> Callable[..., Any]:
-    """A generator function: its call begins when the first item is asked for."""
-
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        session = session_for(tool.name)
-        if session is None:
-            return (yield from tool.fn(*args, **kwargs))
-        pending, tell_changes = _begin(tool, session, args, kwargs)
-        with pending:
-            if pending.runs_body:
-                pending.keep(tool.fn(*args, **kwargs))
-        returned = yield from cast("Any", pending.outcome())
-        if tell_changes is not None:
-            tell_changes()
-        return returned
-
-    return wrapper
-
-
-def _async_generator(tool: Description) -> Callable[..., Any]:
-    """An asynchronous generator function: its call begins when the first item is asked for."""
-
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        session = session_for(tool.name)
-        tell_changes: Callable[[], None] | None = None
-        if session is None:
-            stream = tool.fn(*args, **kwargs)
-        else:
-            pending, tell_changes = _begin(tool, session, args, kwargs)
-            async with pending:
-                if pending.runs_body:
-                    pending.keep(tool.fn(*args, **kwargs))
-            stream = cast("Any", pending.outcome())
-        step = stream.asend(None)
-        while True:  # `yield from`, which asynchronous generators do not have
-            try:
-                item = await step
-            except StopAsyncIteration:
-                break
-            try:
-                sent = yield item
-            except GeneratorExit:
-                await stream.aclose()
-                raise
-            except BaseException as error:  # noqa: BLE001 - whatever the consumer throws is the stream's
-                step = stream.athrow(error)
-            else:
-                step = stream.asend(sent)
-        if tell_changes is not None:
-            tell_changes()
-
-    return wrapper
-
-
-_COMPOSITES: dict[str, Callable[[Description], Callable[..., Any]]] = {
-    "sync": _sync_composite,
-    "async": _async_composite,
-    "shell": _async_composite,
-}
-
-_WRAPPERS: dict[str, Callable[[Description], Callable[..., Any]]] = {
-    "sync": _sync,
-    "async": _async,
-    "shell": _shell,
-    "generator": _generator,
-    "async_generator": _async_generator,
-}

@@ -15,7 +15,7 @@ from toolcassette.errors import StoreError
 from toolcassette.stores import PARTIAL_SUFFIX, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from toolcassette.stores import Source, Spool
 
@@ -93,6 +93,9 @@ class _WatchedSpool:
         time.sleep(self._store.sync_seconds)
         self._store.during_sync()
         self._inner.sync()
+
+    def rewrite(self, lines: Iterable[bytes]) -> None:
+        self._inner.rewrite(lines)
         self._store.log.append("sync")
 
 

@@ -15,21 +15,33 @@ from __future__ import annotations
 
 from toolcassette.engine.base import Session
 from toolcassette.engine.call import Call, Pending, ToolContract, call_key
-from toolcassette.engine.current import MODE_VARIABLE, Member, bind, forbid_live, on_unclaimed, selecting, session_for
+from toolcassette.engine.current import (
+    EFFECTS,
+    MODE_VARIABLE,
+    Member,
+    bind,
+    forbid_live,
+    on_unclaimed,
+    selecting,
+    session_for,
+)
 from toolcassette.engine.journal import SYNC_POLICIES
 from toolcassette.engine.live import Live
 from toolcassette.engine.mismatch import differences
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
+from toolcassette.engine.planted import planted
 from toolcassette.engine.playback import COMPLETIONS
 from toolcassette.engine.publication import publish_finished, read
-from toolcassette.engine.recorder import Recorder, RecorderSettings
-from toolcassette.engine.replayer import Replayer, ReplayerSettings
+from toolcassette.engine.recorder import Recorder
+from toolcassette.engine.replayer import Replayer
 from toolcassette.engine.selection import Selection, glob_matches
+from toolcassette.engine.settings import RecorderSettings, ReplayerSettings
 from toolcassette.engine.verdict import Verdict
 
 __all__ = [
     "COMPLETIONS",
+    "EFFECTS",
     "MODE_VARIABLE",
     "ORDERS",
     "SYNC_POLICIES",
@@ -52,6 +64,7 @@ __all__ = [
     "forbid_live",
     "glob_matches",
     "on_unclaimed",
+    "planted",
     "publish_finished",
     "pushed",
     "read",

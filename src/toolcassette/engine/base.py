@@ -77,9 +77,9 @@ class Session(abc.ABC):
     def refuse(self, error: CassetteError, tool: str) -> CassetteError:
         """Note that a call could not even be described; the error to raise for it."""
 
-    def stray(self, tool: str) -> CassetteError:
+    def stray(self, tool: str, effect: str | None = None) -> CassetteError:
         """Note that a tool was called that may not run beside this session; the error to raise."""
-        return NotSelected(tool)
+        return NotSelected(tool, effect)
 
     @abc.abstractmethod
     def _open(self) -> None:

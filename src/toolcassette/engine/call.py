@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
     from toolcassette.contracts import Contract
     from toolcassette.format import RecordedOutcome
+    from toolcassette.redaction import Ref, Rule
 
 __all__ = ["Call", "Kept", "Pending", "Place", "ToolContract", "call_key"]
 
 
 class Call(NamedTuple):
-    """A tool (or model), its canonical arguments and its call path. ``omitted`` names the parameters left out."""
+    """A tool (or model), its canonical arguments and its call path.
+
+    ``omitted`` names the parameters left out; ``rules`` are those that the tool is redacted by besides the session's.
+    Replaying, ``args`` are what is compared: without secrets and without their numbers, which are ``refs``;
+    ``redacted`` are the arguments with them.
+    """
 
     tool: str
     args: bytes
@@ -29,6 +35,9 @@ class Call(NamedTuple):
     path: tuple[str, ...] = ()
     effect: str | None = None
     omitted: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    redacted: bytes = b""
+    refs: tuple[Ref, ...] = ()
 
 
 class Place:

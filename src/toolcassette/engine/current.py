@@ -20,7 +20,7 @@ import inspect
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, ParamSpec, Protocol, TypeVar
 
 from toolcassette.errors import NoSession, SessionClosed
 
@@ -88,7 +88,7 @@ class Member(Protocol):
         """Note that a call could not even be described; the error to raise for it."""
         ...
 
-    def stray(self, tool: str) -> CassetteError:
+    def stray(self, tool: str, effect: str | None = None) -> CassetteError:
         """Note that a tool was called that may not run beside this session; the error to raise."""
         ...
 
@@ -190,20 +190,24 @@ def selecting(composite: str) -> tuple[Member | None, bool]:
     return None, may_be_asked()
 
 
-def session_for(tool: str) -> Member | None:
+EFFECTS: Final = ("read", "write", "pay")
+_LASTING: Final = frozenset({"write", "pay"})
+
+
+def session_for(tool: str, effect: str | None = None) -> Member | None:
     """The open session that a call of ``tool`` made here belongs to, or None where it simply runs.
 
-    Raises ``SessionClosed``, ``NotSelected`` or ``NoSession``.
+    Raises ``SessionClosed``, ``NotSelected`` or ``NoSession``. An ``effect`` that lasts never happens beside a replay.
     """
     stack = _context.get()
     if not stack:
-        return _without_context(tool)
+        return _without_context(tool, effect)
     for session in reversed(stack):
         if session.selects(tool):
             return _usable(session, tool)
     for session in stack:
-        if session.exclusive:
-            raise _usable(session, tool).stray(tool)
+        if session.exclusive or (effect in _LASTING and session.mode == "replay"):
+            raise _usable(session, tool).stray(tool, effect)
     return None
 
 
@@ -213,7 +217,7 @@ def _usable(session: Member, tool: str) -> Member:
     return session
 
 
-def _without_context(tool: str) -> Member | None:
+def _without_context(tool: str, effect: str | None = None) -> Member | None:
     if not _open and not _orphans:
         return _without_session(tool)
     thread = threading.current_thread()
@@ -229,8 +233,8 @@ def _without_context(tool: str) -> Member | None:
             raise NoSession("older_thread", tool=tool)
         return _usable(session, tool)
     for session, _ in sessions:
-        if session.exclusive:
-            raise _usable(session, tool).stray(tool)
+        if session.exclusive or (effect in _LASTING and session.mode == "replay"):
+            raise _usable(session, tool).stray(tool, effect)
     return _without_session(tool)
 
 

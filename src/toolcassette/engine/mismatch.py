@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toolcassette.engine.call import Call
+    from toolcassette.engine.likeness import Likeness
     from toolcassette.engine.order import Order
     from toolcassette.format import Cassette
 
@@ -67,28 +68,28 @@ class _Records(NamedTuple):
     elsewhere: list[int]  # this tool under another path
 
 
-def _records(cassette: Cassette, call: Call) -> _Records:
+def _records(cassette: Cassette, call: Call, likeness: Likeness) -> _Records:
     found = _Records([], [], [])
     for path, numbers in cassette.paths.items():
         for number in numbers:
-            head, args = cassette.place(number)
+            head, _ = cassette.place(number)
             if head.tool != call.tool or head.boundary != call.boundary:
                 continue
             if path != call.path:
                 found.elsewhere.append(number)
                 continue
             found.tool.append(number)
-            if args == call.args:
+            if likeness.same(number, call):
                 found.same.append(number)
     return found
 
 
-def explain(cassette: Cassette, call: Call, order: Order, key: bytes) -> CassetteMismatch:
+def explain(cassette: Cassette, call: Call, order: Order, likeness: Likeness, key: bytes) -> CassetteMismatch:
     """The mismatch of a call that has no record to take, where ``order`` tells which were taken already.
 
     Where several reasons fit, the order is: exhausted, order, arguments, path, never recorded.
     """
-    records = _records(cassette, call)
+    records = _records(cassette, call, likeness)
     done, ordinal = order.consumed, order.cursor(call.path)
     print_live = fingerprint(key, call.tool, call.args)
 
@@ -96,7 +97,7 @@ def explain(cassette: Cassette, call: Call, order: Order, key: bytes) -> Cassett
         rows: list[tuple[str, str]] = []
         expected = None
         if nearest is not None:
-            args = cassette.place(nearest)[1]
+            args = likeness.template(nearest)
             expected = fingerprint(key, call.tool, args)
             rows = sorted(differences(decode_tree(call.args, sort=True), decode_tree(args, sort=True)))
         return CassetteMismatch(
@@ -120,12 +121,23 @@ def explain(cassette: Cassette, call: Call, order: Order, key: bytes) -> Cassett
         )
     if records.tool:
         left = [number for number in records.tool if not done[number]]
-        return mismatch(
-            "arguments_differ", nearest=(left or records.tool)[0], advice="pass what was recorded, or record again"
-        )
+        nearest = (left or records.tool)[0]
+        advice = "pass what was recorded, or record again"
+        return mismatch("arguments_differ", nearest=nearest, advice="; ".join([*_of_rules(likeness, nearest), advice]))
     if records.elsewhere:
         return mismatch("path_differs", advice="call it from where it was called when recorded, or record again")
     return mismatch("never_recorded", advice="record again with this tool included")
+
+
+def _of_rules(likeness: Likeness, number: int) -> list[str]:
+    """Words for what redaction has to do with it."""
+    rules = likeness.rules_of(number)
+    words = [f"secrets in it were replaced by {', '.join(rules)}, and compare up to renaming"] if rules else []
+    if likeness.missing:
+        words.append(f"it was recorded under {', '.join(likeness.missing)} too, which this replay does not have")
+    if likeness.changed:
+        words.append(f"since it was recorded, the rules {', '.join(likeness.changed)} have changed")
+    return words
 
 
 def _kinds(rows: Sequence[tuple[str, str]]) -> str:

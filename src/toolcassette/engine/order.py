@@ -31,13 +31,15 @@ import collections
 from array import array
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from toolcassette.engine.likeness import Likeness
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from toolcassette.engine.call import Call
     from toolcassette.format import Cassette
 
-__all__ = ["ORDERS", "Event", "Order", "Path"]
+__all__ = ["ORDERS", "Ambiguous", "Event", "Order", "Path"]
 
 ORDERS: Final = ("any", "causal", "strict")  # from loose to strict
 
@@ -45,6 +47,14 @@ Path: TypeAlias = tuple[str, ...]
 Event: TypeAlias = tuple[str, int]  # "start", "chunk" or "end", and the record's number
 
 _KEY_MAX: Final = 2**32 - 1  # four bytes a record
+
+
+class Ambiguous(Exception):
+    """Only secrets that were not seen before tell two records apart. ``number``: the first of them."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class _Parent:
@@ -75,8 +85,9 @@ class _Scope:
 class Order:
     """The state of one replay: what is consumed, what was handed out, and what may come next."""
 
-    def __init__(self, cassette: Cassette, policy: str) -> None:
+    def __init__(self, cassette: Cassette, policy: str, likeness: Likeness | None = None) -> None:
         self.policy = policy
+        self._likeness = likeness = likeness or Likeness(cassette)
         self.consumed = bytearray(len(cassette))
         self._cassette = cassette
         self._handed = bytearray(len(cassette))
@@ -92,7 +103,7 @@ class Order:
         self._has_marks = policy == "causal" or (policy == "strict" and len(cassette.paths) > 1)
         if self._has_marks:
             self._build()
-        self._keys, self._by_key = _by_key(cassette) if policy != "strict" else (array("I"), array("I"))
+        self._keys, self._by_key = _by_key(cassette, likeness) if policy != "strict" else (array("I"), array("I"))
         self._skips = array("I", bytes(4 * len(self._keys)))  # where a key begins -> how many of it are consumed
 
     # -- building -------------------------------------------------------------------------------------------------
@@ -142,11 +153,14 @@ class Order:
     # -- matching -------------------------------------------------------------------------------------------------
 
     def candidate(self, call: Call) -> int | None:
-        """The record that a call is for, None where there is none: then the call is a mismatch."""
+        """The record that a call is for, None where there is none: then the call is a mismatch.
+
+        Raises ``Ambiguous`` where only secrets that nobody has seen yet tell two records apart.
+        """
         if self.policy == "strict":
             records = self._cassette.paths.get(call.path, ())
             cursor = self._cursors.get(call.path, 0)
-            return records[cursor] if cursor < len(records) and self._is(records[cursor], call) else None
+            return records[cursor] if cursor < len(records) and self._likeness.same(records[cursor], call) else None
         key = _key(call.path, call.boundary, call.tool, call.args)
         first = at = bisect.bisect_left(self._keys, key)
         if first < len(self._keys):
@@ -154,15 +168,34 @@ class Order:
         while at < len(self._keys) and self._keys[at] == key:
             number = self._by_key[at]
             if not self.consumed[number]:
-                if self._is(number, call) and self._lies_at(number, call.path):
+                if self._likeness.same(number, call) and self._lies_at(number, call.path):
+                    self._refuse_rivals(number, call, at)
                     return number
             elif at == first + self._skips[first]:
                 self._skips[first] += 1
             at += 1
-        return None
+        return self._filled(call) if self._likeness.renames else None
 
-    def _is(self, number: int, call: Call) -> bool:
-        return self._cassette.is_call(number, call.tool, call.args, call.boundary)
+    def _filled(self, call: Call) -> int | None:
+        """A record whose secrets stand in the call, where no rule finds them there."""
+        records = self._cassette.paths.get(call.path, ())
+        fitting = (n for n in records if not self.consumed[n] and self._likeness.bindings(n, call) is not None)
+        return next(fitting, None)
+
+    def _refuse_rivals(self, number: int, call: Call, at: int) -> None:
+        """Raise ``Ambiguous`` where another record could be meant as well, and ended otherwise."""
+        new = self._likeness.bindings(number, call) if call.refs else None
+        if not new:
+            return
+        free = self.waits_for(number, call.path) is None
+        for other in self._by_key[at + 1 :]:
+            if self.consumed[other] or not self._lies_at(other, call.path):
+                continue
+            others = self._likeness.bindings(other, call)
+            if others is None or others == new or (free and self.waits_for(other, call.path) is not None):
+                continue
+            if not self._likeness.equal_outcomes(number, other):
+                raise Ambiguous(number)
 
     def _lies_at(self, number: int, path: Path) -> bool:
         records = self._cassette.paths.get(path, ())
@@ -308,12 +341,12 @@ def _backwards(children: Sequence[int], start: int, end: int, key: Callable[[int
     return range(bisect.bisect_left(children, end, key=key) - 1, low - 1, -1)
 
 
-def _by_key(cassette: Cassette) -> tuple[array[int], array[int]]:
+def _by_key(cassette: Cassette, likeness: Likeness) -> tuple[array[int], array[int]]:
     """The keys of all records in order, and beside them the records, equal keys in start order."""
     pairs: list[tuple[int, int]] = []
     for path, numbers in cassette.paths.items():
         for number in numbers:
-            head, args = cassette.place(number)
-            pairs.append((_key(path, head.boundary, head.tool, args), number))
+            head, _ = cassette.place(number)
+            pairs.append((_key(path, head.boundary, head.tool, likeness.template(number)), number))
     pairs.sort()
     return array("I", (key for key, _ in pairs)), array("I", (number for _, number in pairs))

@@ -23,8 +23,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple
 
+from toolcassette.engine.likeness import Likeness
 from toolcassette.engine.mismatch import explain
-from toolcassette.engine.order import Order
+from toolcassette.engine.order import Ambiguous, Order
 from toolcassette.engine.turns import ThreadWaiter, Turns
 from toolcassette.errors import CassetteMismatch, CassettePoisoned, SessionClosed
 
@@ -48,6 +49,7 @@ _STALLED_NOTE: Final = (
     "record again, or pass completion='immediate'"
 )
 _SWAPPED: Final = "when recorded, another call had ended before this one began; make that first, or record again"
+_AMBIGUOUS: Final = "make the calls in the order in which they were recorded, or record with order='strict'"
 _MISSED: Final = "a call that overlapped this one when recorded was not made; make it, or record again"
 
 
@@ -55,10 +57,18 @@ class Playback:
     """One replay's records and where it is among them. ``is_open`` tells whether the session still answers."""
 
     def __init__(
-        self, cassette: Cassette, *, policy: str, completion: str, stall_after: float, is_open: Callable[[], bool]
+        self,
+        cassette: Cassette,
+        likeness: Likeness | None = None,
+        *,
+        policy: str,
+        completion: str,
+        stall_after: float,
+        is_open: Callable[[], bool],
     ) -> None:
         self.cassette = cassette
-        self.order = Order(cassette, policy)
+        self.likeness = likeness or Likeness(cassette)
+        self.order = Order(cassette, policy, self.likeness)
         self.first: CassetteMismatch | None = None
         self.notes: list[str] = []
         self._completion = completion
@@ -156,12 +166,16 @@ class Playback:
         Few calls wait, so who could bring what one waits for is asked only then: counting tasks costs their number.
         """
         self.ready(call.tool)
-        number = self.order.candidate(call)
+        try:
+            number = self.order.candidate(call)
+        except Ambiguous as ambiguous:
+            raise self._poison(self.mismatch("redaction_ambiguous", ambiguous.number, call, _AMBIGUOUS)) from None
         if number is None:
             raise self._poison(self._explain(call))
         held = self.order.waits_for(number, call.path)
         if held is None:
             self._moved = time.monotonic()
+            self.likeness.take(number, call)
             self._turns.marks_moved(self.order.consume(number, call.path))
             self._turns.happened(("start", number))
             return number
@@ -178,7 +192,7 @@ class Playback:
         return max(self._moved, held_since) + self._stall_after - time.monotonic()
 
     def _explain(self, call: Call) -> CassetteMismatch:
-        return explain(self.cassette, call, self.order, self._key)
+        return explain(self.cassette, call, self.order, self.likeness, self._key)
 
     def mismatch(self, reason: str, number: int, call: Call, advice: str) -> CassetteMismatch:
         """The mismatch of a call at the place of a record."""

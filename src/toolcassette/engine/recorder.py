@@ -12,7 +12,6 @@ Rule: what a caller gets while recording is the decoded copy of what was written
 from __future__ import annotations
 
 import collections
-import dataclasses
 import datetime as dt
 import secrets
 import threading
@@ -25,20 +24,23 @@ from toolcassette.engine.base import Session
 from toolcassette.engine.journal import Journal
 from toolcassette.engine.publication import publish, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
+from toolcassette.engine.redacting import RecordedRedaction, unused_rules_note
 from toolcassette.engine.selection import unused_note
 from toolcassette.engine.verdict import Verdict
 from toolcassette.errors import CassetteError, FormatError, IncludeUnused, NestedSelection, NotPublished, printable
-from toolcassette.format import CALLS_MAX, LINE_BYTES_MAX, Writer
+from toolcassette.format import Writer, lines_of
+from toolcassette.stores import PARTIAL_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from toolcassette.engine.call import Call, Pending, ToolContract
     from toolcassette.engine.selection import Selection
+    from toolcassette.engine.settings import RecorderSettings
     from toolcassette.format import RecordedOutcome
     from toolcassette.stores import Spool, Store
 
-__all__ = ["Recorder", "RecorderSettings"]
+__all__ = ["Recorder"]
 
 _Parts = TypeVarTuple("_Parts")
 
@@ -46,25 +48,6 @@ _SHUFFLED_NOTE: Final = (
     "calls that overlap were begun by several threads, or by a scheduler that shuffles: their start order need not "
     "repeat; record with order='causal'"
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RecorderSettings:
-    """What a recorder does besides recording; ``tc.Options`` has the words. ``publish`` False leaves it to a parent
-    process.
-    """
-
-    producer: str
-    order: str = "strict"
-    sync: str = "frame"
-    replace: bool = False
-    set_aside: bool = False
-    publish: bool = True
-    publish_on_error: bool = False
-    allow_empty: bool = False
-    strict_include: bool = False
-    line_bytes_max: int = LINE_BYTES_MAX
-    calls_max: int = CALLS_MAX
 
 
 class Recorder(Session):
@@ -83,6 +66,8 @@ class Recorder(Session):
         self._writing = False
         self._put_off_lines: collections.deque[tuple[Callable[[], tuple[bytes, int]], str]] = collections.deque()
         self._writer = Writer(line_bytes_max=settings.line_bytes_max, calls_max=settings.calls_max)
+        self._redaction = _redaction(settings, lambda: self._writer.seq)
+        self._tools: list[str] = []  # of each call, where what is learned late may have to be taken out of it
         self._spool: Spool | None = None
         self._journal: Journal | None = None
         self._clock_zero = 0
@@ -153,6 +138,11 @@ class Recorder(Session):
 
     def start(self, call: Call, *, shuffled: bool = False) -> tuple[int, int]:
         """Write the start frame. Returns the call's number and the position to wait for."""
+        if self._redaction is not None:
+            try:
+                call = self._redaction.args(call)
+            except CassetteError as error:
+                raise self.poison(error) from None
         return self._append("call/start", call.tool, self._start_line, call, shuffled)
 
     def _start_line(self, call: Call, shuffled: bool) -> tuple[bytes, int]:
@@ -162,6 +152,8 @@ class Recorder(Session):
         if grammar.open_calls:
             self._shuffled |= shuffled or self._starter != thread
         self._starter = thread
+        if self._redaction is not None:
+            self._tools.append(call.tool)
         data = self._writer.start(
             tool=call.tool,
             args=call.args,
@@ -172,6 +164,11 @@ class Recorder(Session):
             omitted=call.omitted,
         )
         return data, number
+
+    @property
+    def redaction(self) -> RecordedRedaction | None:
+        """What the parts of a call lose their secrets by; None where nothing is redacted."""
+        return self._redaction
 
     def chunk(self, number: int, tool: str, chunk: int, value: bytes) -> int:
         """Write a chunk frame. Returns the position to wait for."""
@@ -305,6 +302,7 @@ class Recorder(Session):
             include=self._selection.patterns,
             order=settings.order,
             sync=settings.sync,
+            rules=settings.rules.entries,
         )
         try:
             self._journal.append(line, "header")
@@ -332,6 +330,7 @@ class Recorder(Session):
             why = self._why_not_published(error)
         outcome = "kept"
         try:
+            self._take_out_what_was_learned_late(self._spool)
             self.journal.finish(kept=why is not None)
             if why is None:
                 outcome = self._publish(self._spool)
@@ -344,6 +343,8 @@ class Recorder(Session):
         words = unused_note(unused)
         if self._shuffled and self._settings.order == "strict":
             words.append(_SHUFFLED_NOTE)
+        if self._redaction is not None:
+            words += unused_rules_note(self._redaction.unused())
         return Verdict(
             mode=self.mode,
             outcome=outcome,
@@ -365,6 +366,22 @@ class Recorder(Session):
         )
         return next((make() for applies, make in reasons if applies), None)
 
+    def _take_out_what_was_learned_late(self, spool: Spool) -> None:
+        """Write the recording anew where it holds what turned out to be a secret only later."""
+        if self._redaction is None:
+            return
+        partial = self._name + PARTIAL_SUFFIX
+
+        def lines() -> Iterator[bytes]:
+            with self._store.open(partial) as source:
+                yield from lines_of(source.blocks())
+
+        writer = Writer(line_bytes_max=self._settings.line_bytes_max, calls_max=self._settings.calls_max)
+        again = self._redaction.rewriting(lines, self._tools, writer)
+        if again is not None:
+            spool.rewrite(again)
+            self._writer = writer
+
     def _publish(self, spool: Spool) -> str:
         try:
             spool.append(self._writer.complete())
@@ -374,3 +391,7 @@ class Recorder(Session):
             return publish(self._store, spool, replace=self._settings.replace)
         spool.sync()
         return "finished"
+
+
+def _redaction(settings: RecorderSettings, frames: Callable[[], int]) -> RecordedRedaction | None:
+    return RecordedRedaction(settings.rules, settings.secrets, frames) if settings.rules.version else None

@@ -89,7 +89,9 @@ class RecordingCall:
             self._stream = handle(shape, feed)
             return
         try:
-            self._kept = self._contract.keep(value)
+            kept = self._contract.keep(value)
+            redaction = self._log.redaction
+            self._kept = kept if redaction is None else redaction.kept(self._call, self._contract, kept)
         except CassetteError as error:
             raise self._log.poison(_named(error, self._call.tool)) from None
 
@@ -179,6 +181,8 @@ class RecordingCall:
             return None
         try:
             data, self._comes_back = self._contract.encode_error(error)
+            if self._log.redaction is not None:
+                data = self._log.redaction.error(self._call, self._contract, data)
         except CassetteError as refused:
             raise self._log.poison(_named(refused, self._call.tool)) from error
         return self._log.end(self._number, self._call.tool, RecordedOutcome("error", error=data))

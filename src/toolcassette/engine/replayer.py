@@ -11,12 +11,14 @@ Rule: no real body, whatever happens.
 
 from __future__ import annotations
 
-import dataclasses
+import warnings
 import weakref
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from toolcassette.engine.base import Session
+from toolcassette.engine.likeness import Likeness
 from toolcassette.engine.order import ORDERS
+from toolcassette.engine.planted import planted
 from toolcassette.engine.playback import Playback
 from toolcassette.engine.publication import read
 from toolcassette.engine.replaying import ReplayedCall
@@ -31,34 +33,24 @@ from toolcassette.errors import (
     IncludeUnused,
     LeftOver,
     NotSelected,
+    RedactionError,
+    SecretFound,
     UnconsumedCalls,
     printable,
 )
-from toolcassette.format import CALLS_MAX, decode_value
+from toolcassette.format import decode_value
 
 if TYPE_CHECKING:
     from toolcassette.engine.call import Call, Pending, ToolContract
+    from toolcassette.engine.settings import ReplayerSettings
     from toolcassette.engine.stream_replaying import ReplayedFeed
     from toolcassette.format import Cassette, RecordedOutcome
     from toolcassette.stores import Store
 
-__all__ = ["Replayer", "ReplayerSettings"]
+__all__ = ["Replayer"]
 
 _GONE: Final = frozenset({"hash", "unreadable"})  # of a frame that was verified: the file is another one now
 _CHANGED: Final = "the cassette was changed while it was replayed; replay it again"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ReplayerSettings:
-    """What a replayer does besides replaying; ``tc.Options`` has the words. ``stall_after`` in seconds."""
-
-    order: str | None = None  # None: as it was recorded
-    completion: str = "recorded"
-    allow_unconsumed: bool = False
-    strict_include: bool = False
-    cancelled: str = "wait"
-    stall_after: float = 5.0
-    calls_max: int = CALLS_MAX
 
 
 class Replayer(Session):
@@ -117,9 +109,9 @@ class Replayer(Session):
         )
         return self._played.poison(mismatch)
 
-    def stray(self, tool: str) -> CassetteError:
+    def stray(self, tool: str, effect: str | None = None) -> CassetteError:
         """A wrapped tool that may not run beside this replay was called; swallowed or not, the end says so."""
-        error = NotSelected(tool)
+        error = NotSelected(tool, effect)
         self._stray = self._stray or error
         return error
 
@@ -150,12 +142,21 @@ class Replayer(Session):
         raise defect
 
     def _placed(self, call: Call) -> Call:
-        """The call, if no frame around it has ended."""
+        """The call as it is compared, if no frame around it has ended."""
         late = self.place().late
         if late is None:
-            return call
+            return self._redacted(call)
         advice = f"it is made below the scope {late}, which has ended; end the tasks of a scope before it"
         raise self._played.poison(CassetteMismatch("path_differs", tool=call.tool, path=call.path, advice=advice))
+
+    def _redacted(self, call: Call) -> Call:
+        try:
+            return self._played.likeness.redacted(call)
+        except RedactionError as error:
+            self._played.poison(
+                CassetteMismatch("arguments_differ", tool=call.tool, path=call.path, advice=str(error.of(call.tool)))
+            )
+            raise error.of(call.tool) from None
 
     def ready(self, tool: str) -> None:
         """Raise if nothing is served any more: the session is over, or poisoned."""
@@ -188,17 +189,18 @@ class Replayer(Session):
         try:
             if ended.value is not None:
                 return self._value(number, ended, contract)
-            error = contract.decode_error(ended.error or b"")
+            error = contract.decode_error(self._played.likeness.shown(ended.error or b""))
         except (ContractMismatch, FormatError) as defect:
             self._poison_at(defect, number, call)
         raise error
 
     def _value(self, number: int, ended: RecordedOutcome, contract: ToolContract) -> object:
         """A recorded value; one that something stands behind, as contexts do, is read in full."""
+        shown = self._played.likeness.shown_outcome
         try:
-            return contract.hand_out(ended)
+            return contract.hand_out(shown(ended))
         except FormatError:
-            return contract.hand_out(self.cassette.outcome(number))
+            return contract.hand_out(shown(self.cassette.outcome(number)))
 
     def stream_end(self, number: int, ended: RecordedOutcome, call: Call, contract: ToolContract) -> tuple[str, str]:
         """The shape of a recorded stream, and what its end notes. Raises ``ContractMismatch`` where it does not fit."""
@@ -221,7 +223,7 @@ class Replayer(Session):
     def item(self, number: int, chunk: int, call: Call, contract: ToolContract) -> object:
         """One recorded item, decoded. Raises ``ContractMismatch``, which poisons."""
         try:
-            item = contract.decode_chunk(self.cassette.chunk(number, chunk))
+            item = contract.decode_chunk(self._played.likeness.shown(self.cassette.chunk(number, chunk)))
         except (ContractMismatch, FormatError) as error:
             self._poison_at(error, number, call)
         self._played.item_out(number)
@@ -261,13 +263,26 @@ class Replayer(Session):
             self._selection = Selection(cassette.header.include)
         else:
             _select_all(self._selection, cassette)
+        self._refuse_planted(cassette)
         self._playback = Playback(
             cassette,
+            Likeness(cassette, settings.rules.own, settings.secrets),
             policy=policy,
             completion=settings.completion,
             stall_after=settings.stall_after,
             is_open=lambda: self.is_open,
         )
+
+    def _refuse_planted(self, cassette: Cassette) -> None:
+        """A secret that any rule of today finds in a cassette is one too many. Raises ``SecretFound``."""
+        settings = self._settings
+        policy = settings.on_secret
+        found = [] if policy == "ignore" else planted(cassette.lines(), settings.rules, settings.secrets)
+        if found and policy == "refuse":
+            cassette.close()
+            raise SecretFound(found)
+        if found:
+            warnings.warn(str(SecretFound(found)), stacklevel=2)
 
     def _release(self) -> None:
         """Let go of the file of a large cassette."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from toolcassette.engine.call import Call, ToolContract
+    from toolcassette.engine.redacting import Chunks, RecordedRedaction
 
 __all__ = ["TOOLS_OWN", "RecordingFeed", "StreamLog"]
 
@@ -60,6 +61,11 @@ class StreamLog(Protocol):
         """Refuse every later call; the error to raise."""
         ...
 
+    @property
+    def redaction(self) -> RecordedRedaction | None:
+        """What the parts of a call lose their secrets by; None where nothing is redacted."""
+        ...
+
     def undeclared(self, tool: str, error: Exception) -> None:
         """Note that a replay will not raise this exception's own class."""
         ...
@@ -79,6 +85,8 @@ class RecordingFeed:
         self._shape = shape
         self._note = ""  # one of END_NOTES
         self._chunks = 0
+        redaction = log.redaction
+        self._held = None if redaction is None else redaction.chunks(call, contract)  # items that may hold a secret
         self._read = True  # False once nothing more is given: the source is exhausted, or the consumer stopped
         self._exhausted = False
         self._ended = False
@@ -154,9 +162,23 @@ class RecordingFeed:
             data, copy = self._contract.round_trip_chunk(item)
         except UnrecordableValue as error:
             raise self._refused(error.of(self._call.tool)) from None
+        position = 0
+        for ready in [data] if self._held is None else self._without_secrets(lambda held: held.add(data)):
+            position = self._written(ready)
+        return position, copy
+
+    def _without_secrets(self, step: Callable[[Chunks], list[bytes]]) -> list[bytes]:
+        """The items that may be written now. Raises what poisons where a rule cannot do its work."""
+        try:
+            return [] if self._held is None else step(self._held)
+        except CassetteError as error:
+            raise self._refused(error) from None
+
+    def _written(self, data: bytes) -> int:
+        """Write an item down. Returns the position to wait for."""
         position = self._log.chunk(self._number, self._call.tool, self._chunks, data)
         self._chunks += 1
-        return position, copy
+        return position
 
     # -- ending -------------------------------------------------------------------------------------------------
 
@@ -176,6 +198,8 @@ class RecordingFeed:
         if self._ended:
             return 0
         self._ended, self._read = True, False
+        for ready in self._without_secrets(lambda held: held.end()):
+            self._written(ready)
         meta = {"stream": self._shape} | ({"end": self._note} if self._note else {})
         ended = RecordedOutcome(outcome, error=error, meta=encode_value(meta), chunks=self._chunks)
         return self._log.end(self._number, self._call.tool, ended)
@@ -201,6 +225,8 @@ class RecordingFeed:
             return 0
         try:
             data, self._comes_back = self._contract.encode_error(error)
+            if self._log.redaction is not None:
+                data = self._log.redaction.error(self._call, self._contract, data)
         except UnrecordableValue as refused:
             raise self._refused(refused.of(self._call.tool)) from error
         return self._end("error", data)

@@ -11,12 +11,14 @@ inside a major version.
     |- NotPublished             a recording ended and was kept as a partial
     |  `- NestedSelection       a selected call ran inside another selected call
     |- IncludeUnused            a pattern of include selected nothing
+    |- RedactionError           a rule of redaction cannot do its work
     |- UnrecordableValue        a value that would not come back as it went
     |- CassetteMismatch         the run and the cassette part here
     |  |- CassettePoisoned      ... and parted earlier
     |  `- ContractMismatch      the recorded outcome no longer fits the tool's contract
     |- UnconsumedCalls          recorded calls that were never made
     |- AmbiguousScope           two equal scopes are open at once
+    |- SecretFound              secrets stand in a cassette
     |- NotSelected              a wrapped tool that the replay does not know
     |- NoSession                no session to put the call in, and it may not run for real
     |- SessionClosed            the session of this call is over
@@ -29,7 +31,13 @@ Misuse is ``RuntimeError`` or ``ValueError`` and not in this tree: it never look
 from __future__ import annotations
 
 from toolcassette.errors.base import CassetteError, CassetteExists, FormatError, StoreError
-from toolcassette.errors.recording import IncludeUnused, NestedSelection, NotPublished, UnrecordableValue
+from toolcassette.errors.recording import (
+    IncludeUnused,
+    NestedSelection,
+    NotPublished,
+    RedactionError,
+    UnrecordableValue,
+)
 from toolcassette.errors.replaying import (
     AmbiguousScope,
     CassetteMismatch,
@@ -39,6 +47,7 @@ from toolcassette.errors.replaying import (
     NoSession,
     NotSelected,
     RecordedToolError,
+    SecretFound,
     SessionClosed,
     ToolCancelled,
     UnconsumedCalls,
@@ -62,6 +71,8 @@ __all__ = [
     "NotPublished",
     "NotSelected",
     "RecordedToolError",
+    "RedactionError",
+    "SecretFound",
     "SessionClosed",
     "StoreError",
     "ToolCancelled",

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcassette.errors.base import CassetteError
-from toolcassette.reasons import NOT_PUBLISHED_REASONS, printable
+from toolcassette.reasons import NOT_PUBLISHED_REASONS, REDACTION_REASONS, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["IncludeUnused", "NestedSelection", "NotPublished", "UnrecordableValue"]
+__all__ = ["IncludeUnused", "NestedSelection", "NotPublished", "RedactionError", "UnrecordableValue"]
 
 
 class NotPublished(CassetteError):
@@ -82,3 +82,31 @@ class UnrecordableValue(CassetteError):
     def of(self, tool: str) -> UnrecordableValue:
         """The same error, with the tool it happened in."""
         return UnrecordableValue(json_path=self.json_path, type_name=self.type_name, why=self._why, tool=tool)
+
+
+class RedactionError(CassetteError):
+    """A rule of redaction cannot do its work. ``reason`` is stable; ``rule`` is its id, ``json_path`` says where."""
+
+    code = "CASSETTE_REDACTION"
+    exit_status = 1
+    reason: str
+    rule: str
+    json_path: str
+    tool: str | None
+
+    def __init__(
+        self, reason: str, *, rule: str, json_path: str = "$", detail: str = "", tool: str | None = None
+    ) -> None:
+        what, advice = REDACTION_REASONS[reason]
+        of = f" of {printable(tool)}" if tool else ""
+        more = f" ({printable(detail)})" if detail else ""
+        super().__init__(f"{what}{more} ({reason}): rule {printable(rule)}, {printable(json_path)}{of}; {advice}")
+        self.reason = reason
+        self.rule = rule
+        self.json_path = json_path
+        self.tool = tool
+        self._detail = detail
+
+    def of(self, tool: str) -> RedactionError:
+        """The same error, with the tool it happened in."""
+        return RedactionError(self.reason, rule=self.rule, json_path=self.json_path, detail=self._detail, tool=tool)

@@ -22,6 +22,7 @@ __all__ = [
     "NoSession",
     "NotSelected",
     "RecordedToolError",
+    "SecretFound",
     "SessionClosed",
     "ToolCancelled",
     "UnconsumedCalls",
@@ -150,18 +151,43 @@ class UnconsumedCalls(CassetteError):
 
 
 class NotSelected(CassetteError):
-    """A wrapped tool outside what the cassette was recorded for: it is neither served nor run."""
+    """A wrapped tool outside what the cassette was recorded for: it is neither served nor run.
+
+    ``effect`` is that of the tool, or None; ``write`` and ``pay`` never run for real in a replay.
+    """
 
     code = "CASSETTE_NOT_SELECTED"
     exit_status = 1
     tool: str
+    effect: str | None
 
-    def __init__(self, tool: str) -> None:
-        super().__init__(
-            f"tool {printable(tool)} is not selected by the cassette being replayed; "
-            "name include= in code to let other tools run for real, or record it too"
+    def __init__(self, tool: str, effect: str | None = None) -> None:
+        lasting = effect in ("write", "pay")
+        advice = (
+            f"its effect is {effect}, so it never runs for real in a replay: record it too"
+            if lasting
+            else "name include= in code to let other tools run for real, or record it too"
         )
+        super().__init__(f"tool {printable(tool)} is not selected by the cassette being replayed; {advice}")
         self.tool = tool
+        self.effect = effect
+
+
+class SecretFound(CassetteError):
+    """Secrets stand in a cassette. ``findings``: frame, JSON path and rule of each, never the value."""
+
+    code = "CASSETTE_SECRET"
+    exit_status = 1
+    findings: tuple[tuple[int, str, str], ...]
+
+    def __init__(self, findings: Sequence[tuple[int, str, str]]) -> None:
+        listed = "; ".join(f"frame {frame}, {printable(path)}: {printable(rule)}" for frame, path, rule in findings[:8])
+        more = f"; and {len(findings) - 8} more" if len(findings) > 8 else ""
+        super().__init__(
+            f"{len(findings)} secret{'s stand' if len(findings) != 1 else ' stands'} in the cassette: {listed}{more}; "
+            "close these credentials and record again, or pass on_secret='warn'"
+        )
+        self.findings = tuple(findings)
 
 
 class NoSession(CassetteError):

@@ -14,6 +14,7 @@ from toolcassette.format.cassette import (
     parse_cassette,
     write_cassette,
 )
+from toolcassette.format.chain import TRAILER_BYTES
 from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_frame, decode_head
 from toolcassette.format.containers import members_of
 from toolcassette.format.frames import (
@@ -30,6 +31,7 @@ from toolcassette.format.frames import (
 from toolcassette.format.grammar import CALLS_MAX, Grammar
 from toolcassette.format.reader import Finding, Reader, state_of
 from toolcassette.format.refusal import Refused, json_path
+from toolcassette.format.rewriting import bulk_members, lines_of, rewritten
 from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
 from toolcassette.format.salvaging import Salvaged, salvage
 from toolcassette.format.schema import json_schemas
@@ -47,6 +49,7 @@ __all__ = [
     "LONG_INT",
     "TAG",
     "TAGS",
+    "TRAILER_BYTES",
     "TYPES",
     "CallChunk",
     "CallResult",
@@ -71,6 +74,7 @@ __all__ = [
     "Survey",
     "Tree",
     "Writer",
+    "bulk_members",
     "canonical_json",
     "decode_frame",
     "decode_head",
@@ -81,8 +85,10 @@ __all__ = [
     "index_cassette",
     "json_path",
     "json_schemas",
+    "lines_of",
     "members_of",
     "parse_cassette",
+    "rewritten",
     "salvage",
     "state_of",
     "survey",

@@ -154,9 +154,13 @@ class Cassette:
                 return RecordedOutcome("ok", int(plain.group(1)), line[start:end])
         return _outcome(decode_frame(line, CallResult))
 
+    def lines(self) -> Iterator[bytes]:
+        """Its lines, in order, each with its LF."""
+        return (line + b"\n" for line in self._lines.whole().split(b"\n")[:-1])
+
     def content(self) -> list[bytes]:
         """What the cassette says: every frame without what differs from run to run (id, times, producer, hashes)."""
-        return [_content(line + b"\n") for line in self._lines.whole().split(b"\n")[:-1]]
+        return [_content(line) for line in self.lines()]
 
     def call(self, call: int) -> RecordedCall:
         """One call, whole. Raises ``FormatError`` as ``outcome`` does."""

@@ -96,8 +96,11 @@ class Writer:
         include: Sequence[str],
         order: str,
         sync: str,
+        rules: Sequence[str] = (),
     ) -> bytes:
-        """The first line. ``cassette``: 32 random hex digits; ``created``: RFC 3339 UTC with microseconds."""
+        """The first line. ``cassette``: 32 random hex digits; ``created``: RFC 3339 UTC with microseconds; ``rules``:
+        what was redacted by.
+        """
         return self.line(
             Header(
                 seq=self.seq,
@@ -109,7 +112,7 @@ class Writer:
                 include=list(include),
                 order=cast("Any", order),
                 sync=cast("Any", sync),
-                rules=[],
+                rules=list(rules),
             )
         )
 

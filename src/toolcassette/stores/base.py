@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from toolcassette.errors import CassetteExists, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
 
 __all__ = [
@@ -99,6 +99,13 @@ class Spool(Protocol):
 
         Where none was there it is ``publish``. ``CassetteExists("cassette")`` if another file stands under the name
         now, or the old one was changed; ``RuntimeError`` if the spool was created without ``replace=True``.
+        """
+        ...
+
+    def rewrite(self, lines: Iterable[bytes]) -> None:
+        """Put ``lines`` in the place of all that was appended. After a crash the partial holds the one or the other.
+
+        ``StoreError`` if that fails; then the partial is as it was, and nothing more can be done with this spool.
         """
         ...
 

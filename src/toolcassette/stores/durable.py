@@ -36,14 +36,14 @@ from typing import TYPE_CHECKING
 
 from toolcassette.errors import CassetteExists, StoreError
 from toolcassette.stores.base import ID_SEARCH_BYTES, aside_names, store_error
-from toolcassette.stores.partial import RENAME, UNSUPPORTED, Draft, close, hold, remove_if_ours
+from toolcassette.stores.partial import RENAME, UNSUPPORTED, Draft, begin, close, hold, remove_if_ours, undo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from toolcassette.stores.ops import Directory, FileOps, Stat
 
-__all__ = ["append", "drop", "publish", "set_aside", "swap", "sync_dir"]
+__all__ = ["append", "drop", "publish", "rewritten", "set_aside", "swap", "sync_dir"]
 
 DIR_SYNC_NOTE = "the file system cannot sync a directory: names may be lost in a power cut"
 PLACEHOLDER_NOTE = "the file system has no create-only rename: a crash while publishing may leave an empty file"
@@ -80,6 +80,33 @@ def sync_dir(ops: FileOps, directory: Directory, note: Callable[[str], None]) ->
         if error.errno not in UNSUPPORTED:
             raise
         note(DIR_SYNC_NOTE)
+
+
+def rewritten(draft: Draft, lines: Iterable[bytes]) -> Draft:
+    """A partial with other content in the place of ``draft``, which is closed: written beside it, then renamed over it.
+
+    Both are ours and locked, and a crash leaves the one or the other under the name, whole.
+    """
+    new = begin(draft.ops, draft.directory, f"{draft.name}.{draft.ops.random_hex()}")
+    try:
+        for line in lines:
+            append(new, line)
+        draft.ops.fsync(new.open_fd())
+        _require_named(draft)
+        _close_for_rename(draft)
+        _close_for_rename(new)
+        draft.ops.rename(draft.directory, new.name, draft.name)
+    except BaseException:
+        undo(new)
+        raise
+    new.name = draft.name
+    new.notes.extend(note for note in draft.notes if note not in new.notes)
+    sync_dir(new.ops, new.directory, new.note)
+    _require_ours(new, new.name)
+    close(draft)
+    if new.fd is None:
+        new.fd = new.ops.open_partial(new.directory, new.name)
+    return new
 
 
 # -- ending ----------------------------------------------------------------------------------------------------------

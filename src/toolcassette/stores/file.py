@@ -29,7 +29,7 @@ from toolcassette.stores.base import (
 from toolcassette.stores.ops import FileOps
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from toolcassette.stores.ops import Directory, Stat
     from toolcassette.stores.partial import Draft
@@ -192,6 +192,11 @@ class _FileSpool:
             if not self._named_durably:
                 durable.sync_dir(draft.ops, draft.directory, draft.note)
                 self._named_durably = True
+
+    def rewrite(self, lines: Iterable[bytes]) -> None:
+        with self._life.step("rewrite the partial"):
+            self._draft = durable.rewritten(self._draft, lines)
+            self._named_durably = True
 
     def publish(self) -> None:
         with self._life.step("publish the cassette"):

@@ -25,7 +25,7 @@ from toolcassette.stores.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["MemoryStore"]
 
@@ -135,6 +135,10 @@ class _MemorySpool:
     def sync(self) -> None:
         with self._life.step("sync the partial"):
             pass  # what was appended is in the store already
+
+    def rewrite(self, lines: Iterable[bytes]) -> None:
+        with self._life.step("rewrite the partial"), self._lock:
+            self._blob.data = bytearray(b"".join(lines))
 
     def publish(self) -> None:
         with self._life.step("publish the cassette"):

@@ -1,0 +1,50 @@
+"""What a session does besides its work; ``tc.Options`` has the words, and validates them.
+
+Rule: plain data, made in one place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from toolcassette.format import CALLS_MAX, LINE_BYTES_MAX
+from toolcassette.redaction import OFF, Rules
+
+__all__ = ["RecorderSettings", "ReplayerSettings"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecorderSettings:
+    """What a recorder does besides recording; ``tc.Options`` has the words. ``publish`` False leaves it to a parent
+    process.
+    """
+
+    producer: str
+    order: str = "strict"
+    sync: str = "frame"
+    replace: bool = False
+    set_aside: bool = False
+    publish: bool = True
+    publish_on_error: bool = False
+    allow_empty: bool = False
+    strict_include: bool = False
+    line_bytes_max: int = LINE_BYTES_MAX
+    calls_max: int = CALLS_MAX
+    rules: Rules = OFF
+    secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplayerSettings:
+    """What a replayer does besides replaying; ``tc.Options`` has the words. ``stall_after`` in seconds."""
+
+    order: str | None = None  # None: as it was recorded
+    completion: str = "recorded"
+    allow_unconsumed: bool = False
+    strict_include: bool = False
+    cancelled: str = "wait"
+    stall_after: float = 5.0
+    calls_max: int = CALLS_MAX
+    rules: Rules = OFF  # the user's own; the version of the default set is the cassette's
+    secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    on_secret: str = "refuse"  # noqa: S105 - no password, a policy

@@ -1,0 +1,308 @@
+"""The redactor of one session: canonical bytes in, canonical bytes without secrets out.
+
+Theory. A value is a tree of names and texts. A *name* rule replaces the text that stands under it, whole, there and
+nowhere else. A *shape*, a declared value, or a text that a name rule found and that is random enough, is replaced
+wherever it stands: inside longer texts, in names, and through encodings (``views``). Recording, the numbers begin at
+1; replaying, at a number that no cassette holds, and ``matching`` tells which of them stands for which.
+
+Most values hold nothing, and a look at their bytes proves it: without one of the needles no rule can match.
+
+Rule: the same bytes and the same knowledge give the same result. What is not replaced stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcassette.errors import CassetteError, RedactionError
+from toolcassette.format import TAG, decode_tree, encode_tree, json_path
+from toolcassette.redaction.finding import Finding, Look
+from toolcassette.redaction.names import NAME_SIGNS
+from toolcassette.redaction.secrets import Secrets
+from toolcassette.redaction.standins import MARK, STANDIN, Ref, escaped, is_redacted, tag
+from toolcassette.redaction.views import applied, edits, has_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from toolcassette.redaction.rules import Rule, Rules
+    from toolcassette.redaction.views import Edit
+
+__all__ = ["REPLAYED_FIRST", "Redactor"]
+
+REPLAYED_FIRST: Final = 10**15  # the number of the first secret of a replay; no cassette has so many
+
+_SIGNS: Final = (
+    b"%",
+    b"=",
+    b'\\"',
+    b"\\u",
+    b"://",
+    b"-----BEGIN",
+    b"earer",
+    b"EARER",
+    b"ookie:",
+    b"-key:",
+    b"-token:",
+    MARK.encode(),
+)
+_TEXT_TAGS: Final = frozenset({"str", "path", "uuid", "datetime", "date", "time"})  # whose v is a text
+_ITEM_TAGS: Final = frozenset({"set", "frozenset", "map"})  # whose order is that of their bytes
+
+
+class Redactor:
+    """What one session knows, and what it replaces. Safe to share between threads."""
+
+    def __init__(
+        self, rules: Rules, *, declared: Iterable[str] = (), environment: Iterable[str] = (), first: int = 1
+    ) -> None:
+        self.rules = rules
+        self.secrets = Secrets(first)
+        self._lock = threading.RLock()
+        for rule, values in (("declared", declared), ("env", environment)):
+            for value in values:
+                self.secrets.everywhere(value, rule, surely=True)
+        self.starts_with = self.secrets.known  # what is known before the first call
+        self._always = any(rule.kind != "name" for rule in rules.own)
+        self._own_needles = tuple(rule.what[-1].encode() for rule in rules.own if rule.kind == "name")
+
+    @property
+    def known(self) -> int:
+        """How many secrets are looked for everywhere; it grows."""
+        return self.secrets.known
+
+    def names_are(self, names: Iterable[str]) -> None:
+        """Names of tools and parameters: no secrets, however random they look."""
+        self.secrets.names.update(names)
+
+    def redacted(self, data: bytes, *, sort: bool = False, own: Sequence[Rule] = ()) -> bytes:
+        """Canonical bytes without secrets; the very same bytes where there is none. ``own``: the tool's rules.
+
+        Raises ``RedactionError`` where a rule of the user's fails.
+        """
+        if not own and self.is_clean(data):
+            return data
+        with self._lock:
+            tree = decode_tree(data, sort=sort)
+            again = _Walk(self, own, texts=bool(own) or self._texts_matter(data)).tree(tree)
+            return data if again is tree else encode_tree(again, sort=sort)
+
+    def is_clean(self, data: bytes) -> bool:
+        """True if bytes surely hold nothing to replace: no needle of any rule stands in them."""
+        if self._texts_matter(data):
+            return False
+        low = data.lower()
+        return NAME_SIGNS.search(low) is None and not any(needle in low for needle in self._own_needles)
+
+    def _texts_matter(self, data: bytes) -> bool:
+        """False if bytes surely hold a secret only where its name tells it: their other texts need no look."""
+        needles = self.secrets.needles
+        if self._always or needles is None or has_run(data):
+            return True
+        return any(sign in data for sign in _SIGNS) or any(needle in data for needle in needles)
+
+    def findings(self, data: bytes, *, sort: bool = False, own: Sequence[Rule] = ()) -> list[Finding]:
+        """Where bytes hold a secret: JSON path and rule, in the order of the bytes."""
+        if not own and self.is_clean(data):
+            return []
+        with self._lock:
+            walk = _Walk(self, own)
+            walk.tree(decode_tree(data, sort=sort))
+            return walk.found
+
+    def review(self) -> None:
+        """From now on look at what was redacted already: stand-ins are what they are, and nothing is escaped twice."""
+        self.secrets.all_given = True
+
+    def text_edits(self, value: str) -> list[Edit]:
+        """What is to be replaced in a text alone."""
+        with self._lock:
+            return edits(value, Look(self.rules, self.secrets))
+
+    def text_rules(self, value: str) -> list[str]:
+        """The rules that find something in a text alone."""
+        with self._lock:
+            look = Look(self.rules, self.secrets)
+            edits(value, look)
+            return [finding.rule for finding in look.taken("$")]
+
+
+class _Walk:
+    """One value on its way through the rules."""
+
+    def __init__(self, redactor: Redactor, own: Sequence[Rule], *, texts: bool = True) -> None:
+        self._rules = redactor.rules
+        self._escapes = not redactor.secrets.all_given
+        self._texts = texts  # False: only what stands under a name can be a secret
+        self._secrets = redactor.secrets
+        self._look = Look(redactor.rules, redactor.secrets, own)
+        self._paths = [rule for rule in (*own, *redactor.rules.own) if rule.kind == "path"]
+        self.found: list[Finding] = []
+
+    def tree(self, node: Any, name: str = "", path: tuple[str | int, ...] = ()) -> Any:
+        """The tree without secrets; the same object where it holds none."""
+        if self._paths and path:
+            for rule in self._paths:
+                if _lies_at(rule.what, path) and not is_redacted(node) and not _is_nothing(node):
+                    return self._whole_by_path(rule, node, path)
+        kind = type(node)
+        if kind is str:
+            return self._text(node, name, path) if name or self._texts else node
+        if kind is dict:
+            return self._tagged(node, name, path) if TAG in node else self._members(node, path)
+        if kind is list:
+            return self._items(node, name, path)
+        return node
+
+    def _members(self, node: dict[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
+        self._secrets.names.update(node)
+        # A piece of text with its likelihood, as models report it.
+        pieces = "token" in node and ("logprob" in node or "logprobs" in node or "token_id" in node)
+        spelled = _spelled_name(node)
+        again: dict[str, Any] = {}
+        same = True
+        for key, value in node.items():
+            under = "" if pieces and key == "token" else spelled if spelled and key == "value" else key
+            if type(value) is str and not self._texts and not self._look.is_name(under):
+                new: Any = value
+            else:
+                new = self.tree(value, under, (*path, key))
+            new_key = self.inside(key, "", (*path, key)) if self._texts else key
+            same = same and new is value and new_key == key
+            again[new_key] = new
+        return node if same else again
+
+    def _items(self, node: list[Any], name: str, path: tuple[str | int, ...]) -> list[Any]:
+        """Items; a name holds for each text of them, and the first of two texts is the name of the second."""
+        pair = len(node) == 2 and type(node[0]) is str and type(node[1]) is str
+        again = [
+            self.tree(item, node[0] if pair and index else "" if pair else name, (*path, index))
+            for index, item in enumerate(node)
+        ]
+        return node if all(new is item for new, item in zip(again, node, strict=True)) else again
+
+    def _tagged(self, node: dict[str, Any], name: str, path: tuple[str | int, ...]) -> Any:
+        kind, inner = node[TAG], node.get("v")
+        if kind == "redacted":
+            return node
+        if kind in ("bytes", "bytearray") and type(inner) is str:
+            return self._bytes(node, name, path)
+        if kind in _TEXT_TAGS and type(inner) is str:
+            again: Any = self.inside(inner, "" if kind != "str" else name, path)
+        elif kind in _ITEM_TAGS and type(inner) is list:
+            again = self._items(inner, name, path) if kind != "map" else self._map(inner, path)
+            if again is not inner:
+                again = sorted(again, key=lambda item: encode_tree(item, sort=True)) if kind != "map" else again
+        else:
+            again = self.tree(inner, name, path)
+        return node if again is inner or again == inner else node | {"v": again}
+
+    def _map(self, pairs: list[Any], path: tuple[str | int, ...]) -> list[Any]:
+        again = [
+            [self.tree(pair[0], "", path), self.tree(pair[1], pair[0] if type(pair[0]) is str else "", path)]
+            for pair in pairs
+        ]
+        return pairs if again == pairs else again
+
+    def _bytes(self, node: dict[str, Any], name: str, path: tuple[str | int, ...]) -> Any:
+        data = base64.b64decode(node["v"])
+        try:
+            plain, coding = data.decode("utf-8"), "utf-8"
+        except UnicodeDecodeError:
+            plain, coding = data.decode("latin-1"), "latin-1"
+        found = self._edits(plain, name, path)
+        if not found:
+            return node
+        whole = self._whole(plain, found)
+        if whole is not None and node[TAG] == "bytes":
+            return tag(whole, of="bytes", handed=self._look.handed(whole.rule))
+        parts: list[bytes] = []
+        at = 0
+        for start, end, new in found:
+            parts += plain[at:start].encode(coding), new.encode("utf-8")
+            at = end
+        parts.append(plain[at:].encode(coding))
+        return node | {"v": base64.b64encode(b"".join(parts)).decode("ascii")}
+
+    def _text(self, value: str, name: str, path: tuple[str | int, ...]) -> Any:
+        given = STANDIN.fullmatch(value) if self._escapes else None
+        if given is not None and self._secrets.is_given(int(given.group(2))):
+            return tag(Ref(int(given.group(2)), given.group(1)), handed=self._look.handed(given.group(1)))
+        found = self._edits(value, name, path)
+        if found:
+            whole = self._whole(value, found)
+            if whole is not None:
+                return tag(whole, handed=self._look.handed(whole.rule))
+        return self._escaped(value, found)
+
+    def inside(self, value: str, name: str, path: tuple[str | int, ...]) -> str:
+        """A text that has to stay one."""
+        return self._escaped(value, self._edits(value, name, path))
+
+    def _edits(self, value: str, name: str, path: tuple[str | int, ...]) -> Sequence[Edit]:
+        self._look.at = lambda: json_path(path)
+        found = self._look.named(name, value) if name else None
+        try:
+            found = edits(value, self._look) if found is None else found
+        except CassetteError:
+            raise
+        except RecursionError:
+            raise RedactionError("too_deep", rule=self._rules.version or "", json_path=json_path(path)) from None
+        self.found += self._look.taken(json_path(path)) if found or self._look.has_taken else ()
+        return found
+
+    def _whole(self, value: str, found: Sequence[Edit]) -> Ref | None:
+        if len(found) != 1 or (found[0].start, found[0].end) != (0, len(value)):
+            return None
+        match = STANDIN.fullmatch(found[0].new)
+        return Ref(int(match.group(2)), match.group(1)) if match else None
+
+    def _escaped(self, value: str, found: Sequence[Edit]) -> str:
+        """The text with edits done, and what merely looks like a stand-in told from them."""
+        if "⟦" not in value or not self._escapes:
+            return applied(value, found) if found else value
+        parts: list[str] = []
+        at = 0
+        for start, end, new in found:
+            parts += self._escape(value[at:start]), new
+            at = end
+        return "".join((*parts, self._escape(value[at:])))
+
+    def _escape(self, value: str) -> str:
+        if not self._secrets.given:
+            return escaped(value)
+        parts: list[str] = []
+        at = 0
+        for match in STANDIN.finditer(value):
+            if self._secrets.is_given(int(match.group(2))):
+                parts += escaped(value[at : match.start()]), match.group()
+                at = match.end()
+        return "".join((*parts, escaped(value[at:])))
+
+    def _whole_by_path(self, rule: Rule, node: Any, path: tuple[str | int, ...]) -> Any:
+        """A value that a path names, whatever it is."""
+        self._secrets.used.add(rule.id)
+        spelled = node if type(node) is str else encode_tree(node, sort=True).decode("utf-8")
+        ref = self._secrets.ref(spelled, rule.id)
+        if rule.secret and type(node) is str:
+            self._secrets.everywhere(spelled, rule.id)
+        self.found.append(Finding(rule.id, json_path(path)))
+        return tag(ref, of="bytes" if type(node) is dict and node.get(TAG) == "bytes" else "str", handed=rule.handed)
+
+
+def _is_nothing(node: Any) -> bool:
+    return node is None or node == ""
+
+
+def _lies_at(steps: tuple[str | int | None, ...], path: tuple[str | int, ...]) -> bool:
+    return len(steps) == len(path) and all(a is None or a == b for a, b in zip(steps, path, strict=True))
+
+
+def _spelled_name(node: dict[str, Any]) -> str:
+    """The name that an object gives to its ``value``, as HAR files and lists of settings do."""
+    for key in ("name", "key", "header"):
+        if type(node.get(key)) is str and "value" in node:
+            return str(node[key])
+    return ""
