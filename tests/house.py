@@ -39,6 +39,7 @@ FLOORS: Mapping[str, int] = {
     "tools": 7,
     "verify": 6,
     "compare": 6,
+    "scan": 6,
     "view": 6,
     "wrapping": 6,
     "process": 7,

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
     from toolcassette.recover import Recovery, recover
     from toolcassette.redaction import Redact
+    from toolcassette.scan import SecretPlace, scan
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.stores import FileStore, MemoryStore
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
@@ -100,6 +101,7 @@ __all__ = [
     "Replayer",
     "Report",
     "SecretFound",
+    "SecretPlace",
     "Session",
     "SessionClosed",
     "StoreError",
@@ -126,6 +128,7 @@ __all__ = [
     "register_error",
     "register_type",
     "replay",
+    "scan",
     "scope",
     "session",
     "session_from_env",
@@ -147,6 +150,7 @@ if not TYPE_CHECKING:
         "format",
         "recover",
         "redaction",
+        "scan",
         "session",
         "stores",
         "tools",

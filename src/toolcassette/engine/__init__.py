@@ -35,6 +35,7 @@ from toolcassette.engine.playback import COMPLETIONS
 from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder
 from toolcassette.engine.replayer import Replayer
+from toolcassette.engine.searching import Search
 from toolcassette.engine.selection import Selection, glob_matches
 from toolcassette.engine.settings import RecorderSettings, ReplayerSettings
 from toolcassette.engine.verdict import Verdict
@@ -53,6 +54,7 @@ __all__ = [
     "RecorderSettings",
     "Replayer",
     "ReplayerSettings",
+    "Search",
     "Selection",
     "Session",
     "ToolContract",

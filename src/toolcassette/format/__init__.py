@@ -14,7 +14,7 @@ from toolcassette.format.cassette import (
     parse_cassette,
     write_cassette,
 )
-from toolcassette.format.chain import TRAILER_BYTES
+from toolcassette.format.chain import TRAILER_BYTES, has_trailer
 from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_frame, decode_head
 from toolcassette.format.containers import members_of
 from toolcassette.format.frames import (
@@ -82,6 +82,7 @@ __all__ = [
     "decode_value",
     "encode_tree",
     "encode_value",
+    "has_trailer",
     "index_cassette",
     "json_path",
     "json_schemas",
