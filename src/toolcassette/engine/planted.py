@@ -43,7 +43,7 @@ def planted(lines: Iterable[bytes], rules: Rules, secrets: Sequence[str] = ()) -
 def _findings(redactor: Redactor, frame: int, member: str, data: bytes) -> Iterator[tuple[int, str, str]]:
     name = "value" if member == "chunk" else member
     for rule, at in redactor.findings(data, sort=member == "args"):
-        yield frame, f"$.{name}{at.removeprefix('$')}", rule
+        yield frame, f"$.{name}{redactor.without_secrets(at).removeprefix('$')}", rule
 
 
 class _Joined:
@@ -65,7 +65,7 @@ class _Joined:
         if self._found:
             return []
         return [
-            (self._frame, f"$.value{path.removeprefix('$')}", rule)
+            (self._frame, f"$.value{redactor.without_secrets(path).removeprefix('$')}", rule)
             for path, parts in self._texts.items()
             if len(parts) > 1
             for rule in redactor.text_rules("".join(parts))

@@ -78,18 +78,15 @@ class Search:
         if members and members[0][0] == "chunk":
             self._streams.setdefault(call, _Joined()).add(number, members[0][1], found_here=bool(inside))
         elif call in self._streams:
-            inside += self._joined_rows(self._streams.pop(call))
+            inside += self._streams.pop(call).rows(self._redactor)
         return rows + inside
 
     def end(self) -> list[Row]:
         """What only the lines together hold: streams and keys without an end. The next look may begin."""
-        joined = [row for stream in self._streams.values() for row in self._joined_rows(stream)]
+        joined = [row for stream in self._streams.values() for row in stream.rows(self._redactor)]
         self._streams.clear()
         self._key.clear()
         return joined
-
-    def _joined_rows(self, stream: _Joined) -> list[Row]:
-        return [(frame, self._without_secrets(path), rule) for frame, path, rule in stream.rows(self._redactor)]
 
     def _rules_in(self, text: str) -> list[str]:
         return list(dict.fromkeys(self._redactor.text_rules(text)))
@@ -97,15 +94,7 @@ class Search:
     def _member_rows(self, number: int, member: str, data: bytes) -> Iterator[Row]:
         name = "value" if member == "chunk" else member
         for rule, at in self._redactor.findings(data, sort=member == "args"):
-            yield number, f"$.{name}{self._without_secrets(at).removeprefix('$')}", rule
-
-    def _without_secrets(self, path: str) -> str:
-        """A JSON path for all to see: its names come from the file, and may be secrets themselves."""
-        parts, at = [], 0
-        for start, end, new in self._redactor.text_edits(path):
-            parts += path[at:start], new
-            at = end
-        return "".join((*parts, path[at:]))
+            yield number, f"$.{name}{self._redactor.without_secrets(at).removeprefix('$')}", rule
 
     # -- what is no frame ------------------------------------------------------------------------------------------
 
@@ -158,7 +147,7 @@ class _Joined:
         if self._found:
             return []
         return [
-            (self._frame, f"$.value{path.removeprefix('$')}", rule)
+            (self._frame, f"$.value{redactor.without_secrets(path).removeprefix('$')}", rule)
             for path, parts in self._texts.items()
             if len(parts) > 1
             for rule in dict.fromkeys(redactor.text_rules("".join(parts)))
