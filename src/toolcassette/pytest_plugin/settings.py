@@ -25,6 +25,7 @@ __all__ = [
     "Wish",
     "add_options",
     "checked_options",
+    "config_of",
     "options_of",
     "settings_of",
     "wish_of",
@@ -49,7 +50,8 @@ class Settings:
     """What holds for the whole run.
 
     ``explicit`` is the command line's mode or None, ``default`` the mode of a test whose marker names none; ``folder``
-    lies beside each test module; ``include`` are patterns or None; ``view``: keep a text of each cassette.
+    lies beside each test module; ``include`` are patterns or None; ``view``: keep a text of each cassette. ``options``:
+    those of a session that the configuration file names.
     """
 
     explicit: str | None
@@ -59,6 +61,7 @@ class Settings:
     include: tuple[str, ...] | None
     forbid_live: bool
     view: bool
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
     def mode(self, wish: Wish) -> str:
         """The mode of a test."""
@@ -103,6 +106,12 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("toolcassette_dir", "folder of cassettes beside each test module", default="cassettes")
     parser.addini("toolcassette_include", "tools to record and replay, one pattern a line", type="linelist", default=[])
     parser.addini(
+        "toolcassette_redact",
+        "names and JSON paths to redact by too, one a line",
+        type="linelist",
+    )
+    parser.addini("toolcassette_normalize", "what to replace because it differs from run to run", type="linelist")
+    parser.addini(
         "toolcassette_view",
         "keep the text that `toolcassette view` shows beside each cassette that is recorded",
         type="bool",
@@ -137,7 +146,21 @@ def settings_of(config: pytest.Config) -> Settings:
         include=tuple(config.getini("toolcassette_include")) or None,
         forbid_live=config.getini("toolcassette_forbid_live"),
         view=config.getini("toolcassette_view"),
+        options=_session_options(config),
     )
+
+
+def _session_options(config: pytest.Config) -> Mapping[str, Any]:
+    """Options of a session from the configuration file. Raises ``pytest.UsageError`` that names the key."""
+    found: dict[str, Any] = {}
+    for name in ("redact", "normalize"):
+        lines = config.getini(f"toolcassette_{name}")
+        if lines:
+            try:
+                found |= checked_options({name: tuple(lines)})
+            except ValueError as error:
+                raise pytest.UsageError(f"toolcassette_{name}: {error}") from None
+    return found
 
 
 def wish_of(item: pytest.Item, settings: Settings) -> Wish:
@@ -167,8 +190,21 @@ def options_of(whose: str, told: Mapping[str, Any], settings: Settings) -> Wish:
         raise pytest.UsageError(f"{whose}: {error}") from None
 
 
-def checked_options(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options of a session, by name, as they are. Raises ``ValueError`` or ``TypeError`` for one that cannot be."""
+def config_of(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the fixture ``toolcassette_config`` gives, with its ``include`` as the marker's. Raises as
+    ``checked_options``.
+    """
+    rest = {name: value for name, value in told.items() if name != "include"}
+    checked_options(rest, also=("include",))
+    include = _patterns(told.get("include"))
+    return rest if include is None else {**rest, "include": include}
+
+
+def checked_options(told: Mapping[str, Any], *, also: tuple[str, ...] = ("mode", "include")) -> Mapping[str, Any]:
+    """Options of a session, by name, as they are. Raises ``ValueError`` or ``TypeError`` for one that cannot be.
+
+    ``also``: what the caller takes besides, for the message.
+    """
     if not told:
         return told
     from toolcassette.session import Options
@@ -176,7 +212,7 @@ def checked_options(told: Mapping[str, Any]) -> Mapping[str, Any]:
     allowed = {field.name for field in dataclasses.fields(Options)} - _OWN_OPTIONS
     unknown = sorted(str(name) for name in told if name not in allowed)
     if unknown:
-        raise ValueError(f"unknown option {', '.join(unknown)}; there are mode, include, {', '.join(sorted(allowed))}")
+        raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join((*also, *sorted(allowed)))}")
     Options(**told)
     return told
 

@@ -23,7 +23,7 @@ from toolcassette.redaction.rules import (
     rules_of,
 )
 from toolcassette.redaction.secrets import DECLARED_MIN, from_environment
-from toolcassette.redaction.standins import Ref
+from toolcassette.redaction.standins import Ref, legible
 
 __all__ = [
     "DECLARED_MIN",
@@ -46,6 +46,7 @@ __all__ = [
     "filled",
     "from_environment",
     "handed_out",
+    "legible",
     "may_hold",
     "normalisers",
     "recorded_set",
