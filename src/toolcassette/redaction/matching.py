@@ -19,7 +19,7 @@ import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from toolcassette.format import TAG, decode_tree, encode_tree
+from toolcassette.format import TAG, decode_tree, encode_tree, json_path
 from toolcassette.redaction.redactor import REPLAYED_FIRST
 from toolcassette.redaction.secrets import is_random
 from toolcassette.redaction.standins import STANDIN, Ref, is_redacted, ref_of, shown, unescaped
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolcassette.format import Tree
 
 
-__all__ = ["Abstract", "Bindings", "abstract", "filled", "handed_out", "may_hold"]
+__all__ = ["Abstract", "Bindings", "abstract", "filled", "handed_out", "holes", "may_hold"]
 
 _NONCE: Final = secrets.token_hex(8)  # no data can hold what only this process knows
 _HOLE: Final = re.compile(rf"⟦{_NONCE}#([0-9]+):([A-Za-z0-9._-]+)⟧".encode())
@@ -60,6 +60,23 @@ def abstract(data: bytes, *, sort: bool = True) -> Abstract:
     marked = encode_tree(tree, sort=sort)
     refs = tuple(Ref(int(m.group(1)), m.group(2).decode()) for m in _HOLE.finditer(marked))
     return Abstract(_HOLE.sub(_BLANK, marked), refs) if refs else Abstract(data, ())
+
+
+def holes(template: bytes) -> list[str]:
+    """The JSON paths at which a template holds a hole."""
+    return [json_path(path) for path in _hole_paths(decode_tree(template, sort=True), ())]
+
+
+def _hole_paths(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    if type(node) is str:
+        if _BLANK.decode() in node:
+            yield path
+    elif type(node) is list:
+        for index, item in enumerate(node):
+            yield from _hole_paths(item, (*path, index))
+    elif type(node) is dict:
+        for key, value in node.items():
+            yield from _hole_paths(value, path if TAG in node else (*path, key))
 
 
 class _Holes:
