@@ -56,7 +56,7 @@ def test_fault_04_no_policy_only_warns(file):
      "session", "cursor", "api_key", "password", "time", "uuid"],
 )  # fmt: skip
 def test_fault_05_no_argument_is_ignored(file, name):
-    """Whatever it is called, as a parameter of its own or inside another one; a secret, too, is another one than before."""
+    """Whatever it is called, as a parameter of its own or inside another one; a secret is no exception."""
 
     def get(**given):
         return given

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toolcassette.errors import FormatError
-from toolcassette.format import containers
+from toolcassette.format import containers, redacted
 from toolcassette.format.canonical import (
     DEPTH_MAX,
     INT_DIGITS_MAX,
@@ -325,6 +325,7 @@ _DECODE: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "timedelta": lambda _, t: dt.timedelta(*t["v"]),
     "path": lambda d, t: _PATHS[t["kind"]](_of(d.value(t["v"]), str)),
     **containers.decode,
+    **redacted.decode,
 }
 TAGS: Final = frozenset(_DECODE)
 TYPES: Final = frozenset(_ENCODE)  # the exact types that need nobody's help
@@ -353,6 +354,7 @@ _EXACT: dict[str, Callable[[dict[str, Any], Any], bool]] = {
     "frozenset": _is_set,
     "path": lambda tree, _: list(tree) == [TAG, "kind", "v"],
     **containers.is_exact,
+    **redacted.is_exact,
 }
 
 
