@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from toolcassette.redaction.chunks import HELD_MAX, ChunkRedactor, texts_of
 from toolcassette.redaction.finding import Finding
-from toolcassette.redaction.matching import Abstract, Bindings, abstract, filled, handed_out, holes, may_hold
+from toolcassette.redaction.matching import (
+    Abstract,
+    Bindings,
+    abstract,
+    filled,
+    handed_out,
+    holes,
+    masked,
+    masked_text,
+    may_hold,
+)
 from toolcassette.redaction.names import secret_name
 from toolcassette.redaction.redactor import REPLAYED_FIRST, Redactor
 from toolcassette.redaction.rules import (
@@ -47,6 +57,8 @@ __all__ = [
     "from_environment",
     "handed_out",
     "holes",
+    "masked",
+    "masked_text",
     "may_hold",
     "normalisers",
     "recorded_set",

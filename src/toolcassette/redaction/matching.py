@@ -20,7 +20,8 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from toolcassette.format import TAG, decode_tree, encode_tree, json_path
-from toolcassette.redaction.redactor import REPLAYED_FIRST
+from toolcassette.redaction.redactor import REPLAYED_FIRST, Redactor
+from toolcassette.redaction.rules import Rules
 from toolcassette.redaction.secrets import is_random
 from toolcassette.redaction.standins import STANDIN, Ref, is_redacted, ref_of, shown, unescaped
 from toolcassette.redaction.views import Edit, applied, edits, has_run
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from toolcassette.format import Tree
 
 
-__all__ = ["Abstract", "Bindings", "abstract", "filled", "handed_out", "holes", "may_hold"]
+__all__ = ["Abstract", "Bindings", "abstract", "filled", "handed_out", "holes", "masked", "masked_text", "may_hold"]
 
 _NONCE: Final = secrets.token_hex(8)  # no data can hold what only this process knows
 _HOLE: Final = re.compile(rf"⟦{_NONCE}#([0-9]+):([A-Za-z0-9._-]+)⟧".encode())
 _BLANK: Final = f"⟦{_NONCE}⟧".encode()
+_BLOT: Final = "⟦redacted⟧".encode()
 _SIGN: Final = b"redacted"
 _SETS: Final = frozenset({"set", "frozenset"})
 
@@ -60,6 +62,24 @@ def abstract(data: bytes, *, sort: bool = True) -> Abstract:
     marked = encode_tree(tree, sort=sort)
     refs = tuple(Ref(int(m.group(1)), m.group(2).decode()) for m in _HOLE.finditer(marked))
     return Abstract(_HOLE.sub(_BLANK, marked), refs) if refs else Abstract(data, ())
+
+
+def masked(data: bytes) -> bytes:
+    """Canonical arguments with what the default rules find in them blotted out: the same in every run."""
+    redactor = Redactor(Rules())
+    if redactor.is_clean(data):
+        return data
+    return abstract(redactor.redacted(data, sort=True)).template.replace(_BLANK, _BLOT)
+
+
+def masked_text(text: str) -> str:
+    """As ``masked``, for a text alone."""
+    data = encode_tree(text, sort=True)
+    blotted = masked(data)
+    if blotted == data:
+        return text
+    tree = decode_tree(blotted, sort=True)
+    return tree if type(tree) is str else _BLOT.decode()
 
 
 def holes(template: bytes) -> list[str]:
