@@ -34,20 +34,9 @@ __all__ = ["REPLAYED_FIRST", "Redactor"]
 
 REPLAYED_FIRST: Final = 10**15  # the number of the first secret of a replay; no cassette has so many
 
-_SIGNS: Final = (
-    b"%",
-    b"=",
-    b'\\"',
-    b"\\u",
-    b"://",
-    b"-----BEGIN",
-    b"earer",
-    b"EARER",
-    b"ookie:",
-    b"-key:",
-    b"-token:",
-    MARK.encode(),
-)
+# What a secret without a name may be known by, or hide behind; and what shows a name inside a text, if one is there.
+_SIGNS: Final = (b"%", b"\\u", b"://", b"-----BEGIN", MARK.encode())
+_NAMED_SIGNS: Final = (b"=", b'\\"', b"earer", b"EARER", b"ookie:", b"-key:", b"-token:", b"-secret:", b"orization:")
 _TEXT_TAGS: Final = frozenset({"str", "path", "uuid", "datetime", "date", "time"})  # whose v is a text
 _ITEM_TAGS: Final = frozenset({"set", "frozenset", "map"})  # whose order is that of their bytes
 
@@ -91,17 +80,24 @@ class Redactor:
 
     def is_clean(self, data: bytes) -> bool:
         """True if bytes surely hold nothing to replace: no needle of any rule stands in them."""
-        if self._texts_matter(data):
+        if self._may_hide(data):
             return False
         low = data.lower()
         return NAME_SIGNS.search(low) is None and not any(needle in low for needle in self._own_needles)
 
-    def _texts_matter(self, data: bytes) -> bool:
-        """False if bytes surely hold a secret only where its name tells it: their other texts need no look."""
+    def _may_hide(self, data: bytes) -> bool:
+        """False if bytes surely hold a secret only where a name tells it, in plain letters."""
         needles = self.secrets.needles
         if self._always or needles is None or has_run(data):
             return True
-        return any(sign in data for sign in _SIGNS) or any(needle in data for needle in needles)
+        for sign in _SIGNS:
+            if sign in data:
+                return True
+        return any(needle in data for needle in needles)
+
+    def _texts_matter(self, data: bytes) -> bool:
+        """False if bytes that hold a name surely hold a secret only right under it: other texts need no look."""
+        return self._may_hide(data) or any(sign in data for sign in _NAMED_SIGNS)
 
     def findings(self, data: bytes, *, sort: bool = False, own: Sequence[Rule] = ()) -> list[Finding]:
         """Where bytes hold a secret: JSON path and rule, in the order of the bytes."""

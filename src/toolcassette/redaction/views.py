@@ -30,7 +30,10 @@ _RUN_MIN: Final = 16  # characters of base64 for the shortest secret that is wor
 _RUN: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{_RUN_MIN},}}={{0,2}}")
 _HEX: Final = re.compile(r"[0-9a-fA-F-]+")  # hashes and UUIDs
 _ONE_KIND: Final = bytes(0x61 if byte in _RUN_CHARS else 0x20 for byte in range(256))
+_APART: Final = bytes(byte if byte in _RUN_CHARS else 0x20 for byte in range(256))
 _LONG: Final = b"a" * _RUN_MIN
+_HEX_CHARS: Final = b"0123456789abcdefABCDEF-"
+_DIFFERENT_MIN: Final = 5  # characters in a run; what is base64 of fewer is no secret
 
 _PERCENT: Final = re.compile(r"[^\s\"'<>\\^`{|}]*%[0-9A-Fa-f]{2}[^\s\"'<>\\^`{|}]*")
 _PIECE: Final = re.compile(r"((?:%[0-9A-Fa-f]{2})+)|[^%]+|%")
@@ -61,8 +64,11 @@ class Looker(Protocol):
 
 
 def has_run(data: bytes) -> bool:
-    """True if bytes hold a run of characters so long that base64 of a secret could be in it."""
-    return _LONG in data.translate(_ONE_KIND)
+    """True if bytes hold a run of characters that could be a key, or base64 of one: no hash, no UUID, no ruler."""
+    if _LONG not in data.translate(_ONE_KIND):
+        return False
+    long = [run for run in data.translate(_APART).split() if len(run) >= _RUN_MIN]
+    return any(run.translate(None, _HEX_CHARS) and len(set(run)) >= _DIFFERENT_MIN for run in long)
 
 
 def applied(text: str, found: Iterable[Edit]) -> str:
