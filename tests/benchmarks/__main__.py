@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.benchmarks import instructions, peers
-from tests.benchmarks.calls import benchmarks, durable
+from tests.benchmarks.calls import benchmarks, durable, redacting
 from tests.benchmarks.files import importing, verifying
 from tests.benchmarks.measure import measure, table
 from tests.benchmarks.opening import opening, working
@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
 def _table(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     found = itertools.chain(
         benchmarks(folder, options.calls),
+        redacting(folder, options.calls),
         durable(folder, max(options.calls // 10, 1)),
         streaming(folder, max(options.calls // 2, 1)),
         waiting(folder, max(options.calls // 20, 1)),

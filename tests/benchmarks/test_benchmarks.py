@@ -10,6 +10,7 @@ from tests.benchmarks.measure import HEADER, Benchmark, measure
 MODES = ("record", "replay")
 NAMES = [
     *(f"{mode}-{kind}-{shape}" for kind in ("sync", "async") for shape in ("rows", "text") for mode in MODES),
+    *(f"redact-{mode}-{size}" for size in ("1KB", "1MB") for mode in MODES),
     "record-durable",
     *(f"{mode}-stream-{kind}" for kind in ("sync", "async") for mode in MODES),
     "record-async-2ms",
