@@ -113,6 +113,13 @@ class Likeness:
         """The rules that replaced something in the arguments of a record."""
         return sorted({ref.rule for ref in self._abstract(number).refs}) if self._redactor is not None else []
 
+    def unused(self) -> list[str]:
+        """Ids of the session's own rules that matched nothing."""
+        if self._redactor is None:
+            return []
+        used = self._redactor.secrets.used
+        return [rule.id for rule in self._redactor.rules.own if rule.id not in used]
+
     def shown(self, data: bytes) -> bytes:
         """Recorded bytes as they are handed out."""
         return data if self._redactor is None else handed_out(data, self._given)

@@ -24,9 +24,9 @@ from toolcassette.engine.base import Session
 from toolcassette.engine.journal import Journal
 from toolcassette.engine.publication import publish, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
-from toolcassette.engine.redacting import RecordedRedaction, unused_rules_note
+from toolcassette.engine.redacting import RecordedRedaction
 from toolcassette.engine.selection import unused_note
-from toolcassette.engine.verdict import Verdict
+from toolcassette.engine.verdict import Verdict, unused_rules_note
 from toolcassette.errors import CassetteError, FormatError, IncludeUnused, NestedSelection, NotPublished, printable
 from toolcassette.format import Writer, lines_of
 from toolcassette.stores import PARTIAL_SUFFIX

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolcassette.engine.call import Call, Kept, ToolContract
     from toolcassette.redaction import Rule, Rules
 
-__all__ = ["Chunks", "RecordedRedaction", "unused_rules_note"]
+__all__ = ["Chunks", "RecordedRedaction"]
 
 
 class RecordedRedaction:
@@ -187,8 +187,3 @@ def _fits(call: Call, data: bytes, decode: Callable[[], object]) -> None:
 
 def _nobody(_ref: object) -> None:
     """Nobody needs to know what is handed out."""
-
-
-def unused_rules_note(ids: Sequence[str]) -> list[str]:
-    """A note on rules that matched nothing."""
-    return [f"rules that matched nothing: {', '.join(ids)}"] if ids else []

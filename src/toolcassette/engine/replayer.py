@@ -24,7 +24,7 @@ from toolcassette.engine.publication import read
 from toolcassette.engine.replaying import ReplayedCall
 from toolcassette.engine.selection import Selection, unused_note
 from toolcassette.engine.streams import CONTEXTS, END_NOTES, SHAPES
-from toolcassette.engine.verdict import Verdict
+from toolcassette.engine.verdict import Verdict, unused_rules_note
 from toolcassette.errors import (
     CassetteError,
     CassetteMismatch,
@@ -316,7 +316,7 @@ class Replayer(Session):
             calls=sum(self._played.order.consumed),
             unconsumed=left,
             error=why,
-            notes=(*unused_note(unused), *self._played.notes),
+            notes=(*unused_note(unused), *unused_rules_note(self._played.likeness.unused()), *self._played.notes),
         )
 
     def _left_over(self) -> tuple[LeftOver, ...]:
