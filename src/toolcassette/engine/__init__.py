@@ -30,7 +30,7 @@ from toolcassette.engine.live import Live
 from toolcassette.engine.mismatch import differences
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
-from toolcassette.engine.planted import planted
+from toolcassette.engine.planted import planted as planted_secrets
 from toolcassette.engine.playback import COMPLETIONS
 from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder
@@ -64,7 +64,7 @@ __all__ = [
     "forbid_live",
     "glob_matches",
     "on_unclaimed",
-    "planted",
+    "planted_secrets",
     "publish_finished",
     "pushed",
     "read",
