@@ -6,7 +6,15 @@ specification is ``schemas/v1/FORMAT.md``; another language needs nothing else.
 
 from __future__ import annotations
 
-from toolcassette.format.canonical import DEPTH_MAX, INT_DIGITS_MAX, LONG_INT, Tree, decode_tree, encode_tree
+from toolcassette.format.canonical import (
+    DEPTH_MAX,
+    INT_DIGITS_MAX,
+    Tree,
+    decode_tree,
+    encode_tree,
+    may_hold_tags,
+    plain_copy,
+)
 from toolcassette.format.cassette import (
     Cassette,
     RecordedCall,
@@ -33,7 +41,16 @@ from toolcassette.format.refusal import Refused, json_path
 from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
 from toolcassette.format.salvaging import Salvaged, salvage
 from toolcassette.format.schema import json_schemas
-from toolcassette.format.values import TAG, TAGS, TYPES, Decoder, Encoder, canonical_json, decode_value, encode_value
+from toolcassette.format.values import (
+    TAG,
+    TAGS,
+    TYPES,
+    Decoder,
+    Encoder,
+    canonical_json,
+    decode_value,
+    encode_value,
+)
 from toolcassette.format.writer import RecordedOutcome, Writer
 
 __all__ = [
@@ -44,7 +61,6 @@ __all__ = [
     "LARGE_LINE_BYTES",
     "LINE_BYTES_CEILING",
     "LINE_BYTES_MAX",
-    "LONG_INT",
     "TAG",
     "TAGS",
     "TYPES",
@@ -81,8 +97,10 @@ __all__ = [
     "index_cassette",
     "json_path",
     "json_schemas",
+    "may_hold_tags",
     "members_of",
     "parse_cassette",
+    "plain_copy",
     "salvage",
     "state_of",
     "survey",
