@@ -176,6 +176,10 @@ def indexed(blocks: Iterable[bytes], *, calls_max: int = 100) -> tuple[object, .
         ('"call":5', '"call":6'),
         ('result","call":7', 'result","call":6'),
         ('result","call":6,"outcome":"ok"', 'result","call":6,"outcome":"error"'),
+        (
+            'start","call":7,"boundary":"tool","path":[],"tool":"t","at":0,"args":{}',
+            'result","call":6,"outcome":"ok","at":0,"value":1',
+        ),
         ('"call":8,"boundary":"tool","path":[]', '"call":8,"boundary":"tool","path":["s"]'),
         ('"call":8,"boundary":"tool","path":[]', '"call":8,"boundary":"tool","path":["t:0123456789abcdef#0"]'),
     ],
