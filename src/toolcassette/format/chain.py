@@ -70,10 +70,10 @@ class Chain:
 
     def link(self, body: bytes) -> bytes:
         """The finished line of a frame body (JSON without its closing brace), and one step on."""
-        covered = b'%b,"prev":"%b"' % (body, self.head.encode("ascii"))
+        covered = body + f',"prev":"{self.head}"'.encode("ascii")
         self.head = leaf_hash(covered)
         self.seq += 1
-        return b'%b,"hash":"%b"}\n' % (covered, self.head.encode("ascii"))
+        return covered + f',"hash":"{self.head}"}}\n'.encode("ascii")
 
     def check(self, line: bytes) -> None:
         """One step on over a line whose own bytes were checked. Raises ``FormatError`` ``link``; then nothing moved."""

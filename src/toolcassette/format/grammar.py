@@ -150,13 +150,15 @@ class Grammar:
     def begin(self, path: Sequence[str], tool: str) -> None:
         """Accept the start frame of the next call, as ``step`` does."""
         call = len(self._progress)
-        if self.state != "open" or call >= self._calls_max or self._is_nested(path, tool):
+        is_known = (*path, tool) in self._leaves  # then it was seen not to be nested
+        if self.state != "open" or call >= self._calls_max or (not is_known and self._is_nested(path, tool)):
             following = _FILE[self.state][CallStart]
             refused = "too_many_calls" if call >= self._calls_max else "nested"
             raise FormatError(following[1:] if following.startswith("!") else refused, frame=self.frames)
         self._progress.append(_RUNNING)
         self._open += 1
-        self._name(path, tool)
+        if not is_known:
+            self._name(path, tool)
         self.frames += 1
 
     def may_end_plainly(self, call: int) -> bool:
