@@ -35,10 +35,11 @@ _DOES_NOT_COME_BACK = (
 class Contract:
     """One tool's return annotation, compiled. Make it with ``contract_for``; it is safe to share between threads."""
 
-    __slots__ = ("_extensions", "_node", "_schema", "wanted")
+    __slots__ = ("_as_is", "_extensions", "_node", "_schema", "wanted")
 
     def __init__(self, node: Node, extensions: Extensions, schema: JsonSchema | None) -> None:
         self._node = node
+        self._as_is = node.as_is
         self._extensions = extensions
         self._schema = schema
         self.wanted = node.wanted
@@ -107,7 +108,7 @@ class Contract:
                 if plain is None:
                     return None
                 data, copy = plain
-            return data, self._node.decode(copy, Reading(tagged=False))
+            return data, copy if type(copy) in self._as_is else self._node.decode(copy, Reading(tagged=False))
         except (ValueError, RecursionError, Unfit):
             return None  # the long way can tell what is wrong, and where
 
@@ -125,7 +126,8 @@ class Contract:
     def _read(self, tree: Tree, data: bytes) -> object:
         if self._schema is not None:
             self._schema.check(tree)
-        return self._node.decode(tree, Reading(tagged=may_hold_tags(data)))
+        tagged = may_hold_tags(data)
+        return tree if type(tree) in self._as_is and not tagged else self._node.decode(tree, Reading(tagged=tagged))
 
 
 def _too_deep(value: object) -> UnrecordableValue:

@@ -131,7 +131,7 @@ def decode_tree(data: bytes, *, sort: bool = False) -> Any:
         raise FormatError("too_deep")
     try:
         tree = _decode(data)
-        again = encode_tree(tree, sort=sort)
+        again = escape(_encode_sorted(tree) if sort else _encode(tree))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise FormatError("bulk") from None  # a decoder's message echoes file data
     if again != data or (len(data) > INT_DIGITS_MAX and _has_long_int(data)):
