@@ -120,9 +120,10 @@ class RecordingCall:
         await aio.checkpoint()
         position = self._start(shuffled=aio.shuffles())
         try:
-            await self._log.asettle(position)
-            await aio.checkpoint_if_cancelled()
-            self._log.ready(self._call.tool)  # as above
+            if position:
+                await self._log.asettle(position)
+                await aio.checkpoint_if_cancelled()
+                self._log.ready(self._call.tool)  # as above
         except BaseException as error:
             self._leave()
             if aio.is_cancellation(error):
@@ -150,7 +151,7 @@ class RecordingCall:
             await self._log.end_cancelled(self._end_cancelled)
             return
         position = self._end(error)
-        if position is not None:
+        if position:
             await self._log.asettle(position)
         self._warn(error)
 
