@@ -129,11 +129,11 @@ class Description:
         """
         arguments = self._bind(args, kwargs)
         left_out = self._left_out_names()
-        omitted = [name for name in arguments if name in left_out] if left_out else []
+        omitted = tuple(name for name in arguments if name in left_out) if left_out else ()
         for name in omitted:
             del arguments[name]
         try:
-            return self._encode(arguments), tuple(omitted)
+            return self._encode(arguments), omitted
         except UnrecordableValue:
             sentinels = [name for name, value in arguments.items() if self._is_sentinel(name, value)]
             if not sentinels:
@@ -149,7 +149,7 @@ class Description:
 
         ``before``: their canonical bytes. The wrapper calls it last of all, as warnings may be errors.
         """
-        if (self._others is None and _are_frozen(args) and _are_frozen(kwargs.values())) or session in self._told:
+        if self._others is None and _are_frozen(args) and _are_frozen(kwargs.values()):
             return None
         parts = (args, kwargs, self._others)
         snapshot = _marshalled(parts)
@@ -162,6 +162,8 @@ class Description:
 
     def _tell_changes(self, session: Member, before: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Warn, once a session, that the body changed arguments in place."""
+        if session in self._told:
+            return
         paths = self._changed(before, args, kwargs)
         if paths:
             self._told.add(session)
@@ -192,8 +194,9 @@ class Description:
         names = self._plain
         if names is not None and len(args) <= len(names):
             # The quick way, ten times cheaper than Signature.bind; whatever does not fit goes the other way.
-            arguments = {**self._defaults, **dict(zip(names, args, strict=False)), **kwargs}
-            passed_twice = kwargs and not kwargs.keys().isdisjoint(names[: len(args)])
+            placed = dict(zip(names, args, strict=False)) if args else {}
+            arguments = {**self._defaults, **placed, **kwargs}
+            passed_twice = args and kwargs and not kwargs.keys().isdisjoint(placed)
             if arguments.keys() == self._names and not passed_twice:
                 return arguments
         bound = self._signature.bind(*args, **kwargs)
@@ -367,9 +370,11 @@ def _annotations(fn: Any) -> dict[str, Any]:
 
 def _are_frozen(values: Collection[Any]) -> bool:
     """True if no body could change any of them."""
-    if _FROZEN.issuperset(map(type, values)):
-        return True
-    return all(type(v) in _FROZEN or (type(v) is tuple and _are_frozen(v)) for v in values)
+    for value in values:  # a loop: most have few values, and a generator costs more than all of them
+        kind = type(value)
+        if kind not in _FROZEN and not (kind is tuple and _are_frozen(value)):
+            return False
+    return True
 
 
 def _is_one_of(hint: Any, classes: tuple[type, ...]) -> bool:

@@ -227,7 +227,8 @@ class Recorder(Session):
     ) -> tuple[int, int]:
         """The critical section: one line made and handed to the store. Raises what poisons, or ``SessionClosed``."""
         with self._lock:
-            self.ready(tool)
+            if self._failure is not None or self._state != "open":
+                self.ready(tool)
             if self._writing:
                 return self._put_off(kind, lambda: make(*parts))
             self._writing = True

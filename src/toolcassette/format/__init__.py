@@ -6,7 +6,15 @@ specification is ``schemas/v1/FORMAT.md``; another language needs nothing else.
 
 from __future__ import annotations
 
-from toolcassette.format.canonical import DEPTH_MAX, INT_DIGITS_MAX, LONG_INT, Tree, decode_tree, encode_tree
+from toolcassette.format.canonical import (
+    DEPTH_MAX,
+    INT_DIGITS_MAX,
+    Tree,
+    decode_tree,
+    encode_tree,
+    may_hold_tags,
+    plain_copy,
+)
 from toolcassette.format.cassette import (
     Cassette,
     RecordedCall,
@@ -35,7 +43,16 @@ from toolcassette.format.rewriting import bulk_members, lines_of, rewritten
 from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
 from toolcassette.format.salvaging import Salvaged, salvage
 from toolcassette.format.schema import json_schemas
-from toolcassette.format.values import TAG, TAGS, TYPES, Decoder, Encoder, canonical_json, decode_value, encode_value
+from toolcassette.format.values import (
+    TAG,
+    TAGS,
+    TYPES,
+    Decoder,
+    Encoder,
+    canonical_json,
+    decode_value,
+    encode_value,
+)
 from toolcassette.format.writer import RecordedOutcome, Writer
 
 __all__ = [
@@ -46,7 +63,6 @@ __all__ = [
     "LARGE_LINE_BYTES",
     "LINE_BYTES_CEILING",
     "LINE_BYTES_MAX",
-    "LONG_INT",
     "TAG",
     "TAGS",
     "TRAILER_BYTES",
@@ -86,8 +102,10 @@ __all__ = [
     "json_path",
     "json_schemas",
     "lines_of",
+    "may_hold_tags",
     "members_of",
     "parse_cassette",
+    "plain_copy",
     "rewritten",
     "salvage",
     "state_of",

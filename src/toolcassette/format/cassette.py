@@ -109,7 +109,8 @@ class Cassette:
 
     def adjacent(self, call: int) -> bool:
         """True if a call's result frame follows its start frame at once: nothing overlapped it."""
-        return self._index.starts.after(call) == self._index.ends.offsets[call]
+        starts = self._index.starts
+        return starts.offsets[call] + starts.lengths[call] == self._index.ends.offsets[call]
 
     def has_chunks(self, call: int) -> bool:
         """True for a stream of at least one item."""
@@ -136,9 +137,7 @@ class Cassette:
         """
         if self._index.naming(call) != (tool, boundary):
             return False
-        line = self._lines.start(call)
-        start = len(line) - TRAILER_BYTES - len(args)
-        return start > len(_ARGS) and line.startswith(args, start) and line.startswith(_ARGS, start - len(_ARGS))
+        return self._lines.start(call)[:-TRAILER_BYTES].endswith(_ARGS + args)
 
     def outcome(self, call: int, *, quick: bool = False) -> RecordedOutcome:
         """How a call ended. Raises ``FormatError`` ``bulk`` where a bulk member is not canonical.

@@ -70,10 +70,12 @@ class Chain:
 
     def link(self, body: bytes) -> bytes:
         """The finished line of a frame body (JSON without its closing brace), and one step on."""
-        covered = b'%b,"prev":"%b"' % (body, self.head.encode("ascii"))
-        self.head = leaf_hash(covered)
+        covered = body + f',"prev":"{self.head}"'.encode("ascii")
+        digest = _LEAF.copy()
+        digest.update(covered)
+        self.head = head = digest.hexdigest()
         self.seq += 1
-        return b'%b,"hash":"%b"}\n' % (covered, self.head.encode("ascii"))
+        return covered + f',"hash":"{head}"}}\n'.encode("ascii")
 
     def check(self, line: bytes) -> None:
         """One step on over a line whose own bytes were checked. Raises ``FormatError`` ``link``; then nothing moved."""
