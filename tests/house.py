@@ -34,6 +34,7 @@ FLOORS: Mapping[str, int] = {
     "describe": 5,
     "surveying": 5,
     "recover": 6,
+    "signing": 6,
     "session": 6,
     "tools": 6,
     "verify": 6,

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         NotSelected,
         RecordedToolError,
         SessionClosed,
+        SignatureError,
         StoreError,
         ToolCancelled,
         UnconsumedCalls,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
     from toolcassette.recover import Recovery, recover
     from toolcassette.session import Options, record, replay, session, session_from_env
+    from toolcassette.signing import sign
     from toolcassette.stores import FileStore, MemoryStore
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
     from toolcassette.verify import Inspection, Report, inspect, read_cassette, verify
@@ -96,6 +98,7 @@ __all__ = [
     "Report",
     "Session",
     "SessionClosed",
+    "SignatureError",
     "StoreError",
     "ToolCancelled",
     "ToolContract",
@@ -123,6 +126,7 @@ __all__ = [
     "scope",
     "session",
     "session_from_env",
+    "sign",
     "verify",
     "write_cassette",
 ]
@@ -133,7 +137,19 @@ if not TYPE_CHECKING:
     import sys
     import types
 
-    _ROOMS = ("compare", "contracts", "engine", "errors", "format", "recover", "session", "stores", "tools", "verify")
+    _ROOMS = (
+        "compare",
+        "contracts",
+        "engine",
+        "errors",
+        "format",
+        "recover",
+        "session",
+        "signing",
+        "stores",
+        "tools",
+        "verify",
+    )
 
     def _load() -> dict[str, object]:
         """The public names, and what stands for them. Also lets ``process`` answer for calls that have no session."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette._version import __version__
+from toolcassette.crypto import SIGNATURES_MAX, read_signer, trust_of
 from toolcassette.engine import (
     COMPLETIONS,
     MODE_VARIABLE,
@@ -46,6 +48,7 @@ FILE_VARIABLE: Final = "TOOLCASSETTE_FILE"
 INCLUDE_VARIABLE: Final = "TOOLCASSETTE_INCLUDE"  # patterns, separated by commas
 PRODUCER: Final = f"toolcassette {__version__}"
 
+_HEAD: Final = re.compile(r"[0-9a-f]{64}\Z")
 _MODES: Final = ("live", "record", "replay")
 _CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
     "order": (None, *ORDERS),
@@ -76,6 +79,13 @@ class Options:
     open has happened again; where nothing moves for ``stall_after`` seconds, held outcomes go out, with a note in the
     verdict), ``required`` (the same, but that is a mismatch), ``immediate``.
 
+    Proof: ``sign`` is the path of a private key (``toolcassette keygen``): a cassette that was published is signed.
+    Replaying: ``trusted_keys`` are verifier keys, or files of them, one a line; ``require_signature`` refuses a
+    cassette that none of them signed, ``threshold`` one that fewer of them signed. ``expect_head`` (64 hex digits)
+    refuses any cassette but the one whose last hash that is. Where the environment names keys
+    (``TOOLCASSETTE_TRUSTED_KEYS``) or requires signatures (``TOOLCASSETTE_REQUIRE_SIGNATURE``), its keys alone count,
+    and nothing here loosens it.
+
     Both: ``strict_include`` fails when a pattern of include selected nothing; ``line_bytes_max`` (bytes, at most 64
     MiB) and ``calls_max`` are limits; ``store`` is where cassettes live.
     """
@@ -93,6 +103,11 @@ class Options:
     stall_after: float = 5.0
     line_bytes_max: int = LINE_BYTES_MAX
     calls_max: int = CALLS_MAX
+    sign: str | None = None
+    trusted_keys: tuple[str, ...] = ()
+    require_signature: bool = False
+    threshold: int = 1
+    expect_head: str | None = None
     store: Store = dataclasses.field(default_factory=FileStore, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -109,14 +124,28 @@ class Options:
         if self.calls_max < 1:
             message = "calls_max must be at least 1"
             raise ValueError(message)
+        self._check_proof()
+
+    def _check_proof(self) -> None:
+        keys = (self.trusted_keys,) if isinstance(self.trusted_keys, str) else tuple(self.trusted_keys)
+        object.__setattr__(self, "trusted_keys", keys)
+        if not all(isinstance(key, str) and key for key in keys):
+            message = "trusted_keys must be verifier keys, or paths of files of them, as text"
+            raise ValueError(message)
+        if not 1 <= self.threshold <= SIGNATURES_MAX:
+            message = f"threshold is a number of keys, 1 to {SIGNATURES_MAX}"
+            raise ValueError(message)
+        if self.expect_head is not None and not _HEAD.match(self.expect_head):
+            message = "expect_head is the last hash of a cassette: 64 lower-case hex digits"
+            raise ValueError(message)
 
 
 def record(file: str | os.PathLike[str], include: Iterable[str], **options: Any) -> Recorder:
     """A session that runs the selected tools for real and records them into a new cassette.
 
     ``include`` names tools, with ``*`` for any run of characters; ``options`` are those of ``Options``. Use it with
-    ``with`` or ``async with``. Raises ``ValueError`` for bad options at once; opening raises ``CassetteExists`` or
-    ``StoreError``, leaving raises what kept the recording from being published.
+    ``with`` or ``async with``. Raises ``ValueError`` for bad options at once, and ``SignatureError`` for a key that
+    cannot sign; opening raises ``CassetteExists`` or ``StoreError``, leaving raises what kept it from being published.
     """
     return _recorder(_file(file), Selection(include), Options(**options), publish=True)
 
@@ -126,7 +155,7 @@ def replay(file: str | os.PathLike[str], include: Iterable[str] | None = None, *
 
     Without ``include`` the cassette's own decides, and a wrapped tool outside it raises ``NotSelected``; with it, other
     tools run for real, and it must select every recorded tool (else ``ValueError`` on opening). Opening raises
-    ``FormatError``; leaving raises ``CassetteMismatch``, or ``UnconsumedCalls``.
+    ``FormatError`` or ``SignatureError``; leaving raises ``CassetteMismatch``, or ``UnconsumedCalls``.
     """
     selection = None if include is None else Selection(include)
     return _replayer(_file(file), selection, Options(**options))
@@ -206,6 +235,7 @@ def _recorder(file: str, selection: Selection, options: Options, *, publish: boo
         strict_include=options.strict_include,
         line_bytes_max=options.line_bytes_max,
         calls_max=options.calls_max,
+        signer=read_signer(options.sign) if options.sign is not None and publish else None,
     )
     return Recorder(options.store, file, selection, settings)
 
@@ -219,5 +249,7 @@ def _replayer(file: str, selection: Selection | None, options: Options) -> Repla
         strict_include=options.strict_include,
         cancelled=options.cancelled,
         stall_after=options.stall_after,
+        trust=trust_of(options.trusted_keys, required=options.require_signature, threshold=options.threshold),
+        expect_head=options.expect_head,
     )
     return Replayer(options.store, file, selection, settings)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVarTuple
 from toolcassette.engine import current
 from toolcassette.engine.base import Session
 from toolcassette.engine.journal import Journal
+from toolcassette.engine.proof import refuse_signature, sign_published, stale_note
 from toolcassette.engine.publication import publish, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
 from toolcassette.engine.selection import unused_note
@@ -33,6 +34,7 @@ from toolcassette.format import CALLS_MAX, LINE_BYTES_MAX, Writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from toolcassette.crypto import Signer
     from toolcassette.engine.call import Call, Pending, ToolContract
     from toolcassette.engine.selection import Selection
     from toolcassette.format import RecordedOutcome
@@ -50,8 +52,8 @@ _SHUFFLED_NOTE: Final = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecorderSettings:
-    """What a recorder does besides recording; ``tc.Options`` has the words. ``publish`` False leaves it to a parent
-    process.
+    """What a recorder does besides recording; ``tc.Options`` has the words. ``publish`` False leaves that, and signing,
+    to a parent process. ``signer`` None: nothing is signed.
     """
 
     producer: str
@@ -65,6 +67,7 @@ class RecorderSettings:
     strict_include: bool = False
     line_bytes_max: int = LINE_BYTES_MAX
     calls_max: int = CALLS_MAX
+    signer: Signer | None = None
 
 
 class Recorder(Session):
@@ -292,6 +295,8 @@ class Recorder(Session):
         self._name = self._store.resolve(self._name)
         if settings.replace:
             refuse_foreign(self._store, self._name)
+        elif settings.signer is not None:
+            refuse_signature(self._store, self._name)
         self._spool = self._store.create(
             self._name, cassette_id=cassette, replace=settings.replace, set_aside=settings.set_aside
         )
@@ -330,11 +335,12 @@ class Recorder(Session):
         assert self._spool is not None  # opened
         with self._lock:
             why = self._why_not_published(error)
-        outcome = "kept"
+        outcome, signing = "kept", list[str]()
         try:
             self.journal.finish(kept=why is not None)
             if why is None:
                 outcome = self._publish(self._spool)
+                signing = self._sign(outcome)
         except CassetteError as failure:
             why = why or failure
         finally:
@@ -349,7 +355,7 @@ class Recorder(Session):
             outcome=outcome,
             calls=self._writer.grammar.calls,
             error=why,
-            notes=(*words, *self._spool.notes),
+            notes=(*words, *signing, *self._spool.notes),
         )
 
     def _why_not_published(self, error: BaseException | None) -> CassetteError | None:
@@ -374,3 +380,12 @@ class Recorder(Session):
             return publish(self._store, spool, replace=self._settings.replace)
         spool.sync()
         return "finished"
+
+    def _sign(self, outcome: str) -> list[str]:
+        """Sign what was published, or say that nobody does. Raises ``CassetteError``: it is published, not signed."""
+        settings = self._settings
+        if settings.signer is not None and settings.publish:
+            sign_published(self._store, self._name, settings.signer, outcome, self._writer.head)
+        elif settings.replace and outcome == "published":
+            return stale_note(self._store, self._name)
+        return []

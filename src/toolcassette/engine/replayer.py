@@ -15,10 +15,11 @@ import dataclasses
 import weakref
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
+from toolcassette.crypto import Trust
 from toolcassette.engine.base import Session
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.playback import Playback
-from toolcassette.engine.publication import read
+from toolcassette.engine.proof import read_proven
 from toolcassette.engine.replaying import ReplayedCall
 from toolcassette.engine.selection import Selection, unused_note
 from toolcassette.engine.streams import CONTEXTS, END_NOTES, SHAPES
@@ -50,7 +51,10 @@ _CHANGED: Final = "the cassette was changed while it was replayed; replay it aga
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReplayerSettings:
-    """What a replayer does besides replaying; ``tc.Options`` has the words. ``stall_after`` in seconds."""
+    """What a replayer does besides replaying; ``tc.Options`` has the words. ``stall_after`` in seconds.
+
+    ``trust``: whom the cassette's signature must be from.
+    """
 
     order: str | None = None  # None: as it was recorded
     completion: str = "recorded"
@@ -59,6 +63,8 @@ class ReplayerSettings:
     cancelled: str = "wait"
     stall_after: float = 5.0
     calls_max: int = CALLS_MAX
+    trust: Trust = dataclasses.field(default_factory=Trust)
+    expect_head: str | None = None
 
 
 class Replayer(Session):
@@ -251,7 +257,13 @@ class Replayer(Session):
 
     def _open(self) -> None:
         settings = self._settings
-        cassette = read(self._store, self._store.resolve(self._name), calls_max=settings.calls_max)
+        cassette = read_proven(
+            self._store,
+            self._store.resolve(self._name),
+            calls_max=settings.calls_max,
+            trust=settings.trust,
+            expect_head=settings.expect_head,
+        )
         recorded = cassette.header.order
         policy = settings.order or recorded
         if ORDERS.index(policy) < ORDERS.index(recorded):

@@ -10,6 +10,7 @@ inside a major version.
     |  `- CassetteExists        a cassette or a partial stands in the way
     |- NotPublished             a recording ended and was kept as a partial
     |  `- NestedSelection       a selected call ran inside another selected call
+    |- SignatureError           an intact cassette is not proven to be the one that is wanted
     |- IncludeUnused            a pattern of include selected nothing
     |- UnrecordableValue        a value that would not come back as it went
     |- CassetteMismatch         the run and the cassette part here
@@ -43,11 +44,13 @@ from toolcassette.errors.replaying import (
     ToolCancelled,
     UnconsumedCalls,
 )
-from toolcassette.reasons import FORMAT_REASONS, MISMATCH_REASONS, printable
+from toolcassette.errors.signing import SignatureError
+from toolcassette.reasons import FORMAT_REASONS, MISMATCH_REASONS, SIGNATURE_REASONS, printable
 
 __all__ = [
     "FORMAT_REASONS",
     "MISMATCH_REASONS",
+    "SIGNATURE_REASONS",
     "AmbiguousScope",
     "CassetteError",
     "CassetteExists",
@@ -63,6 +66,7 @@ __all__ = [
     "NotSelected",
     "RecordedToolError",
     "SessionClosed",
+    "SignatureError",
     "StoreError",
     "ToolCancelled",
     "UnconsumedCalls",

@@ -28,7 +28,7 @@ from toolcassette.format.frames import (
     Origin,
 )
 from toolcassette.format.grammar import CALLS_MAX, Grammar
-from toolcassette.format.reader import Finding, Reader, state_of
+from toolcassette.format.reader import Finding, Reader, RunIndex, state_of
 from toolcassette.format.refusal import Refused, json_path
 from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
 from toolcassette.format.salvaging import Salvaged, salvage
@@ -67,6 +67,7 @@ __all__ = [
     "RecordedOutcome",
     "Refused",
     "Run",
+    "RunIndex",
     "Salvaged",
     "Survey",
     "Tree",

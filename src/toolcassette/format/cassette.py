@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toolcassette.format.index import Lines
+    from toolcassette.format.reader import RunIndex
+    from toolcassette.format.runs import Survey
 
 __all__ = ["Cassette", "RecordedCall", "index_cassette", "parse_cassette", "write_cassette"]
 
@@ -216,10 +218,31 @@ def _bytes(raw: Any) -> bytes | None:
     return bytes(raw) if isinstance(raw, Raw) else None
 
 
-def parse_cassette(data: bytes, *, line_bytes_max: int = LINE_BYTES_MAX, calls_max: int = CALLS_MAX) -> Cassette:
-    """The cassette that some bytes are. Raises ``FormatError`` on any defect: half a cassette is never returned."""
+class _Both:
+    """Two that are told of the same frames."""
+
+    def __init__(self, *told: RunIndex) -> None:
+        self._told = told
+
+    def take_run(self, found: Survey, accepted: int, offset: int) -> None:
+        for told in self._told:
+            told.take_run(found, accepted, offset)
+
+
+def parse_cassette(
+    data: bytes,
+    *,
+    line_bytes_max: int = LINE_BYTES_MAX,
+    calls_max: int = CALLS_MAX,
+    watch: RunIndex | None = None,
+) -> Cassette:
+    """The cassette that some bytes are. Raises ``FormatError`` on any defect: half a cassette is never returned.
+
+    ``watch`` is told of every frame as it is taken.
+    """
     index = CassetteIndex()
-    reader = Reader(runs=index, line_bytes_max=line_bytes_max, calls_max=calls_max)
+    runs = index if watch is None else _Both(index, watch)
+    reader = Reader(runs=runs, line_bytes_max=line_bytes_max, calls_max=calls_max)
     blocks = (data[start : start + _BLOCK_BYTES] for start in range(0, len(data), _BLOCK_BYTES))
     return _whole(reader.feed_all(blocks), index, HeldLines(data, index))
 
@@ -231,6 +254,7 @@ def index_cassette(
     *,
     line_bytes_max: int = LINE_BYTES_MAX,
     calls_max: int = CALLS_MAX,
+    watch: RunIndex | None = None,
 ) -> Cassette:
     """The cassette that ``size`` bytes in ``blocks`` are, of which only an index is kept.
 
@@ -238,7 +262,8 @@ def index_cassette(
     not, that use raises ``FormatError`` ``hash``. Raises ``FormatError`` on any defect, as ``parse_cassette``.
     """
     index = CassetteIndex(digests=True)
-    reader = Reader(runs=index, line_bytes_max=line_bytes_max, calls_max=calls_max)
+    runs = index if watch is None else _Both(index, watch)
+    reader = Reader(runs=runs, line_bytes_max=line_bytes_max, calls_max=calls_max)
 
     def check(data: bytes) -> None:
         again = Reader(line_bytes_max=line_bytes_max, calls_max=calls_max).feed_all([data])
