@@ -40,6 +40,7 @@ FLOORS: Mapping[str, int] = {
     "verify": 6,
     "compare": 6,
     "view": 6,
+    "lock": 7,
     "process": 7,
     "": 8,
     "adapters": 9,

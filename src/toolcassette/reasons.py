@@ -154,6 +154,23 @@ SIGNATURE_REASONS: Mapping[str, tuple[str, str, int]] = {
         "put a line before the PEM block: Name: ci.example/recorder",
         2,
     ),
+    "not_locked": ("the lock does not name this cassette", "look at it, then lock it: toolcassette lock", 1),
+    "lock_differs": (
+        "the cassette is not the one that the lock names",
+        "an older or another cassette stands here: restore the one that is meant, or lock this one after a review",
+        1,
+    ),
+    "lock_missing": (
+        "there is no cassettes.lock in this folder",
+        "go to the folder that it is in, or make it: toolcassette lock",
+        2,
+    ),
+    "lock_junk": ("cassettes.lock is no lock", "restore it, or make it anew: toolcassette lock", 2),
+    "lock_conflict": (
+        "merge conflict markers stand in cassettes.lock, or one cassette twice",
+        "choose the cassettes that are meant, then make it anew: toolcassette lock",
+        2,
+    ),
     "head_differs": (
         "the cassette is not the one that is expected: its head differs",
         "an older or another cassette stands here: restore the one expected, or pin this one after a review",

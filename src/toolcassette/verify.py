@@ -40,8 +40,9 @@ class Report:
 
     ``state``: complete, open (a partial, fine so far), torn, zero-filled, damaged, absent or unreadable; ``ok`` is said
     of complete alone. ``reason`` and ``frame`` (0-based) tell what is wrong and where, else None. ``frames`` and
-    ``calls`` count what is intact from the start; ``head`` is the hash of the last intact frame. ``path`` is the name
-    as it was given. ``exit_status`` is 0, 1 for a finding, 2 if nothing can be said.
+    ``calls`` count what is intact from the start; ``head`` is the hash of the last intact frame, ``cassette`` the id
+    that the header gives. ``path`` is the name as it was given. ``exit_status`` is 0, 1 for a finding, 2 if nothing
+    can be said.
 
     ``signed``: the trusted keys named in ``signers`` signed it, and they are enough. ``unchecked``: there is a
     signature of this very cassette, and no key is trusted here. A complete cassette whose ``reason`` is not None is
@@ -56,6 +57,7 @@ class Report:
     frames: int = 0
     calls: int = 0
     head: str | None = None
+    cassette: str | None = None
     signed: bool = False
     signers: tuple[str, ...] = ()
     unchecked: bool = False
@@ -215,6 +217,7 @@ def _judged(
         frames=seen.frames,
         calls=seen.calls,
         head=reader.head if seen.frames else None,
+        cassette=reader.header.cassette if reader.header is not None else None,
     )
     return report if reader.header is None or finding is not None else proof.judged(report, reader.header)
 

@@ -15,6 +15,7 @@ import click
 from toolcassette import __version__
 from toolcassette.cli.inspecting import inspect_verb
 from toolcassette.cli.keys import keygen_verb
+from toolcassette.cli.locking import lock_verb
 from toolcassette.cli.looking import ls_verb, schema_verb, verify_verb
 from toolcassette.cli.outlet import complain, finish, mute, ready_streams
 from toolcassette.cli.recovering import recover_verb
@@ -60,6 +61,7 @@ for _verb in (
     view_verb,
     git_group,
     keygen_verb,
+    lock_verb,
     sign_verb,
 ):
     _app.add_command(_verb)

@@ -15,9 +15,11 @@ import click
 from toolcassette.cli.differing import in_summary
 from toolcassette.cli.inputs import expand, listed
 from toolcassette.cli.keys import key_options, trust_for
+from toolcassette.cli.locked import Locked
 from toolcassette.cli.outlet import complain, counted, progressing, say, say_json, shown, table
 from toolcassette.errors import FormatError, printable
 from toolcassette.format import json_schemas
+from toolcassette.stores import FileStore
 from toolcassette.verify import inspect, verify, verify_all
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ _VERIFY_FORMATS: Final[dict[str, Callable[[Sequence[Report]], None]]] = {
 @click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="workers side by side; 0: as many as help")
 @click.option("--format", "form", type=click.Choice(list(_VERIFY_FORMATS)), default="text", help="how to say it")
 @key_options
+@click.option("--locked", is_flag=True, help="each must be the one that ./cassettes.lock names; PATH may be left out")
 @click.option("--policy-from", metavar="REV", help="trust the keys of pytest's configuration in that git revision")
 def verify_verb(
     paths: tuple[str, ...],
@@ -124,6 +127,7 @@ def verify_verb(
     keys: tuple[str, ...],
     require_signature: bool,
     threshold: int,
+    locked: bool,
     policy_from: str | None,
 ) -> int:
     """Judge whether files are whole cassettes
@@ -134,11 +138,16 @@ def verify_verb(
     """
     trust = trust_for(keys, required=require_signature, threshold=threshold, policy_from=policy_from)
     chosen = [*paths, *(listed(files_from) if files_from is not None else ())]
-    if not chosen:
+    if not chosen and not locked:
         raise click.UsageError("missing argument 'PATH...'")
-    files = [(item.path, item.store) for item in expand(chosen)]
+    lock = Locked() if locked else None
+    files = [(item.path, item.store) for item in expand(chosen or ["."])]
+    if lock is not None:
+        files += [(path, FileStore()) for path in lock.missing(chosen or ["."], [path for path, _ in files])]
     with progressing("verifying") as progress:
         reports = verify_all(files, deep=deep, jobs=jobs, progress=progress, trust=trust)
+    if lock is not None:
+        reports = [lock.judged(report) for report in reports]
     _VERIFY_FORMATS[form](reports)
     return max(report.exit_status for report in reports)
 
