@@ -33,6 +33,7 @@ FLOORS: Mapping[str, int] = {
     "content": 5,
     "describe": 5,
     "surveying": 5,
+    "proving": 6,
     "recover": 6,
     "signing": 6,
     "session": 6,

@@ -282,7 +282,7 @@ def test_every_verb_of_the_command_line_is_shown() -> None:
         text=True,
         check=True,
     )
-    verbs = re.findall(r"^  (\w+)  ", done.stdout.partition("Commands:")[2], re.MULTILINE)
+    verbs = re.findall(r"^  ([\w-]+)  ", done.stdout.partition("Commands:")[2], re.MULTILINE)
     assert verbs
     assert [codes_in(row[0])[0].split()[0] for row in rows_of(read("README.md"), "## The command line")] == verbs
 

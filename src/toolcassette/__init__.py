@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         UnrecordableValue,
     )
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
+    from toolcassette.proving import ProvenCall, check_proof, prove
     from toolcassette.recover import Recovery, recover
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.signing import sign
@@ -89,6 +90,7 @@ __all__ = [
     "NotPublished",
     "NotSelected",
     "Options",
+    "ProvenCall",
     "RecordedCall",
     "RecordedToolError",
     "Recorder",
@@ -112,11 +114,13 @@ __all__ = [
     "call_key",
     "canonical_json",
     "cassette_tool",
+    "check_proof",
     "composite",
     "diff",
     "forbid_live",
     "inspect",
     "parse_cassette",
+    "prove",
     "read_cassette",
     "record",
     "recover",
@@ -143,6 +147,7 @@ if not TYPE_CHECKING:
         "engine",
         "errors",
         "format",
+        "proving",
         "recover",
         "session",
         "signing",

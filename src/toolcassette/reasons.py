@@ -154,6 +154,9 @@ SIGNATURE_REASONS: Mapping[str, tuple[str, str, int]] = {
         "put a line before the PEM block: Name: ci.example/recorder",
         2,
     ),
+    "proof_junk": ("this is no proof", "ask for it anew: toolcassette prove", 1),
+    "proof_frames": ("the frames of the proof are not one call, whole", "ask for it anew: toolcassette prove", 1),
+    "proof_path": ("the frames of the proof are not in the signed cassette", "ask for it anew: toolcassette prove", 1),
     "not_locked": ("the lock does not name this cassette", "look at it, then lock it: toolcassette lock", 1),
     "lock_differs": (
         "the cassette is not the one that the lock names",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.crypto.go import GO
-from toolcassette.crypto import Tree, inclusion_proof, root_by_proof
+from toolcassette.crypto import Tree, inclusion_proofs, root_by_proof
 
 # The leaves of the reference implementation's tests, and the roots of the trees over the first n of them.
 INPUTS = [
@@ -76,7 +76,7 @@ def test_published_roots(size):
 
 def test_a_published_path():
     leaves = list(map(leaf, INPUTS))
-    assert [node.hex() for node in inclusion_proof(leaves, 0)] == [
+    assert [node.hex() for node in inclusion_proofs(leaves, [0])[0]] == [
         "96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7",
         "5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e",
         "6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4",
@@ -93,7 +93,7 @@ def test_proofs_of_go():
     for place, words in GO["proofs"].items():
         index, size = map(int, place.split("/"))
         path = [b64decode(word) for word in words]
-        assert inclusion_proof(numbered(size), index) == path
+        assert inclusion_proofs(numbered(size), [index])[0] == path
         assert root_by_proof(numbered(size)[index], index, size, path) == b64decode(GO["roots"][size - 1])
 
 
@@ -116,7 +116,7 @@ def test_a_proof_leads_to_the_root_and_no_other_does(data):
     size = data.draw(st.integers(1, 200))
     index = data.draw(st.integers(0, size - 1))
     leaves = numbered(size)
-    root, path = Tree(leaves).root(), inclusion_proof(leaves, index)
+    root, path = Tree(leaves).root(), inclusion_proofs(leaves, [index])[0]
     assert path == path_by_the_rfc(index, leaves)
     assert root_by_proof(leaves[index], index, size, path) == root
     assert root_by_proof(leaf(b"other"), index, size, path) != root
@@ -141,4 +141,4 @@ def test_a_node_does_not_pass_for_a_leaf():
 def test_there_is_no_such_leaf(index, size):
     assert root_by_proof(bytes(32), index, size, []) is None
     with pytest.raises(IndexError):
-        inclusion_proof(numbered(size), index)
+        inclusion_proofs(numbered(size), [index])[0]

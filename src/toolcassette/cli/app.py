@@ -18,6 +18,7 @@ from toolcassette.cli.keys import keygen_verb
 from toolcassette.cli.locking import lock_verb
 from toolcassette.cli.looking import ls_verb, schema_verb, verify_verb
 from toolcassette.cli.outlet import complain, finish, mute, ready_streams
+from toolcassette.cli.proving import check_proof_verb, prove_verb
 from toolcassette.cli.recovering import recover_verb
 from toolcassette.cli.repository import git_group
 from toolcassette.cli.reviewing import diff_verb, view_verb
@@ -60,8 +61,10 @@ for _verb in (
     diff_verb,
     view_verb,
     git_group,
+    check_proof_verb,
     keygen_verb,
     lock_verb,
+    prove_verb,
     sign_verb,
 ):
     _app.add_command(_verb)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from toolcassette.crypto.checkpoint import Checkpoint, FrameTree
 from toolcassette.crypto.keys import Signer, VerifierKey, checked_key_name, looks_like_key
-from toolcassette.crypto.merkle import Tree, inclusion_proof, root_by_proof
+from toolcassette.crypto.merkle import Tree, inclusion_proofs, root_by_proof
 from toolcassette.crypto.notes import NOTE_BYTES_MAX, SIGNATURES_MAX, Note, signed, signers_of
+from toolcassette.crypto.proofs import PROOF_BYTES_MAX, CallProof, Proven, ProvenFrame, check_frames
 from toolcassette.crypto.sidecar import SIGNATURE_SUFFIX, Facts, read_signature, sign, survey_cassette
 from toolcassette.crypto.trust import (
     KEYS_VARIABLE,
@@ -25,19 +26,24 @@ from toolcassette.crypto.trust import (
 __all__ = [
     "KEYS_VARIABLE",
     "NOTE_BYTES_MAX",
+    "PROOF_BYTES_MAX",
     "REQUIRE_VARIABLE",
     "SIGNATURES_MAX",
     "SIGNATURE_SUFFIX",
+    "CallProof",
     "Checkpoint",
     "Facts",
     "FrameTree",
     "Note",
+    "Proven",
+    "ProvenFrame",
     "Signer",
     "Tree",
     "Trust",
     "VerifierKey",
+    "check_frames",
     "checked_key_name",
-    "inclusion_proof",
+    "inclusion_proofs",
     "keys_in",
     "keys_of",
     "looks_like_key",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["HASH_BYTES", "Tree", "inclusion_proof", "root_by_proof"]
+__all__ = ["HASH_BYTES", "Tree", "inclusion_proofs", "root_by_proof"]
 
 HASH_BYTES: Final = 32
 _BLOCK: Final = 1024  # leaves that become one node at once; a power of two
@@ -26,9 +26,14 @@ def _node(left: bytes, right: bytes) -> bytes:
 def _root(hashes: Sequence[bytes]) -> bytes:
     """The root of the tree over some nodes of one level. Pairing level by level is what RFC 6962 splits into."""
     while len(hashes) > 1:
-        paired = [_sha256(b"\1" + a + b).digest() for a, b in zip(hashes[::2], hashes[1::2], strict=False)]
-        hashes = [*paired, hashes[-1]] if len(hashes) % 2 else paired
+        hashes = _next(hashes)
     return hashes[0] if hashes else _sha256().digest()
+
+
+def _next(hashes: Sequence[bytes]) -> list[bytes]:
+    """The level above: nodes in pairs, and one without a partner as it is."""
+    paired = [_sha256(b"\1" + a + b).digest() for a, b in zip(hashes[::2], hashes[1::2], strict=False)]
+    return [*paired, hashes[-1]] if len(hashes) % 2 else paired
 
 
 class Tree:
@@ -70,23 +75,23 @@ class Tree:
         return node
 
 
-def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """The nodes that lead from leaf ``index`` (0-based) to the root, the lowest first (RFC 6962 section 2.1.1).
+def inclusion_proofs(leaves: Sequence[bytes], indexes: Iterable[int]) -> list[list[bytes]]:
+    """For each leaf (0-based) the nodes that lead from it to the root, the lowest first (RFC 6962 section 2.1.1).
 
     Raises ``IndexError`` where there is no such leaf.
     """
-    if not 0 <= index < len(leaves):
+    places = list(indexes)
+    if not all(0 <= index < len(leaves) for index in places):
         raise IndexError("no leaf of this number")
-    path: list[bytes] = []
-    level = list(leaves)
+    paths: list[list[bytes]] = [[] for _ in places]
+    level: Sequence[bytes] = leaves
     while len(level) > 1:
-        beside = index ^ 1
-        if beside < len(level):
-            path.append(level[beside])
-        paired = [_node(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
-        level = [*paired, level[-1]] if len(level) % 2 else paired
-        index //= 2
-    return path
+        for path, index in zip(paths, places, strict=True):
+            if index ^ 1 < len(level):
+                path.append(level[index ^ 1])
+        places = [index // 2 for index in places]
+        level = _next(level)
+    return paths
 
 
 def root_by_proof(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:

@@ -10,11 +10,14 @@ from toolcassette.format.canonical import DEPTH_MAX, INT_DIGITS_MAX, LONG_INT, T
 from toolcassette.format.cassette import (
     Cassette,
     RecordedCall,
+    frame_number,
     index_cassette,
     parse_cassette,
+    recorded_call,
     write_cassette,
 )
-from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_frame, decode_head
+from toolcassette.format.chain import frame_hash
+from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_any, decode_frame, decode_head
 from toolcassette.format.containers import members_of
 from toolcassette.format.frames import (
     FORMAT,
@@ -73,17 +76,21 @@ __all__ = [
     "Tree",
     "Writer",
     "canonical_json",
+    "decode_any",
     "decode_frame",
     "decode_head",
     "decode_tree",
     "decode_value",
     "encode_tree",
     "encode_value",
+    "frame_hash",
+    "frame_number",
     "index_cassette",
     "json_path",
     "json_schemas",
     "members_of",
     "parse_cassette",
+    "recorded_call",
     "salvage",
     "state_of",
     "survey",

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from toolcassette.format.reader import RunIndex
     from toolcassette.format.runs import Survey
 
-__all__ = ["Cassette", "RecordedCall", "index_cassette", "parse_cassette", "write_cassette"]
+__all__ = [
+    "Cassette",
+    "RecordedCall",
+    "frame_number",
+    "index_cassette",
+    "parse_cassette",
+    "recorded_call",
+    "write_cassette",
+]
 
 _BLOCK_BYTES = 256 * 1024  # what a reader is fed at once: it goes through a core's own cache
 _ARGS = b',"args":'
@@ -162,34 +170,58 @@ class Cassette:
 
     def call(self, call: int) -> RecordedCall:
         """One call, whole. Raises ``FormatError`` as ``outcome`` does."""
-        start = decode_frame(self._lines.start(call), CallStart)
-        ended = _outcome(decode_frame(self._lines.end(call), CallResult))
-        return RecordedCall(
-            tool=start.tool,
-            args=bytes(start.args) if isinstance(start.args, Raw) else b"{}",
-            path=tuple(start.path),
-            boundary=start.boundary,
-            outcome=ended.outcome,
-            value=ended.value,
-            error=ended.error,
-            chunks=None if ended.chunks is None else tuple(self.chunks(call)),
-            contexts=ended.contexts,
-            meta=ended.meta,
-            effect=None if start.effect is UNSET else start.effect,
-            omitted=() if start.omitted is UNSET else tuple(start.omitted),
-            phase=ended.phase,
-            started_at=start.at,
-            ended_at=ended.at,
-        )
+        start, *chunks, end = self.lines(call)
+        return recorded_call(start, chunks, end)
+
+    def lines(self, call: int) -> list[bytes]:
+        """The lines of one call, with LF: its start, its chunks, its result."""
+        chunks = range(len(self._index.chunks.get(call, ())))
+        return [
+            self._lines.start(call),
+            *(self._lines.chunk(call, chunk) for chunk in chunks),
+            self._lines.end(call),
+        ]
 
     def chunk(self, call: int, chunk: int) -> bytes:
         """One item of a stream, as canonical bytes. Raises ``FormatError`` as ``outcome`` does."""
-        frame = decode_frame(self._lines.chunk(call, chunk), CallChunk)
-        return bytes(frame.value) if isinstance(frame.value, Raw) else b"null"
+        return _item(self._lines.chunk(call, chunk))
 
     def chunks(self, call: int) -> Iterator[bytes]:
         """The items of a stream, as canonical bytes."""
         return (self.chunk(call, number) for number in range(len(self._index.chunks.get(call, ()))))
+
+
+def recorded_call(start_line: bytes, chunk_lines: Sequence[bytes], end_line: bytes) -> RecordedCall:
+    """The call that some lines are: a start, its chunks, its result. Raises ``FormatError`` as ``outcome`` does."""
+    start = decode_frame(start_line, CallStart)
+    ended = _outcome(decode_frame(end_line, CallResult))
+    return RecordedCall(
+        tool=start.tool,
+        args=bytes(start.args) if isinstance(start.args, Raw) else b"{}",
+        path=tuple(start.path),
+        boundary=start.boundary,
+        outcome=ended.outcome,
+        value=ended.value,
+        error=ended.error,
+        chunks=None if ended.chunks is None else tuple(map(_item, chunk_lines)),
+        contexts=ended.contexts,
+        meta=ended.meta,
+        effect=None if start.effect is UNSET else start.effect,
+        omitted=() if start.omitted is UNSET else tuple(start.omitted),
+        phase=ended.phase,
+        started_at=start.at,
+        ended_at=ended.at,
+    )
+
+
+def frame_number(line: bytes) -> int:
+    """The ``seq`` of a line whose head was verified."""
+    return decode_head(line).seq
+
+
+def _item(line: bytes) -> bytes:
+    frame = decode_frame(line, CallChunk)
+    return bytes(frame.value) if isinstance(frame.value, Raw) else b"null"
 
 
 def _content(line: bytes) -> bytes:
