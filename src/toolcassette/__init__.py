@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from toolcassette.proving import ProvenCall, check_proof, prove
     from toolcassette.recover import Recovery, recover
     from toolcassette.session import Options, record, replay, session, session_from_env
-    from toolcassette.signing import sign
+    from toolcassette.signing import attest, sign
     from toolcassette.stores import FileStore, MemoryStore
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
     from toolcassette.verify import Inspection, Report, inspect, read_cassette, verify
@@ -110,6 +110,7 @@ __all__ = [
     "UnrecordableValue",
     "Verdict",
     "__version__",
+    "attest",
     "bind",
     "call_key",
     "canonical_json",

@@ -23,7 +23,7 @@ from toolcassette.cli.recovering import recover_verb
 from toolcassette.cli.repository import git_group
 from toolcassette.cli.reviewing import diff_verb, view_verb
 from toolcassette.cli.running import record_verb, replay_verb
-from toolcassette.cli.signing import sign_verb
+from toolcassette.cli.signing import attest_verb, sign_verb
 from toolcassette.errors import CassetteError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ for _verb in (
     diff_verb,
     view_verb,
     git_group,
+    attest_verb,
     check_proof_verb,
     keygen_verb,
     lock_verb,

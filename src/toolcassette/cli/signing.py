@@ -1,4 +1,4 @@
-"""The verb ``sign``.
+"""The verbs ``sign`` and ``attest``.
 
 Rule: all inputs are signed that can be, also after one that cannot; of their exit statuses 2 beats 1 beats 0.
 """
@@ -14,12 +14,13 @@ from toolcassette.cli.keys import signing_key
 from toolcassette.cli.outlet import complain, in_flags, say, shown
 from toolcassette.crypto import read_signer, sign
 from toolcassette.errors import CassetteError, printable
+from toolcassette.signing import attest
 
 if TYPE_CHECKING:
     from toolcassette.cli.inputs import Input
     from toolcassette.crypto import Signer
 
-__all__ = ["sign_verb"]
+__all__ = ["attest_verb", "sign_verb"]
 
 _SAID: Final = {
     "signed": "signed by {}",
@@ -55,4 +56,25 @@ def _answer(item: Input, signer: Signer, *, replace: bool) -> int:
         complain(f"{shown(item.path)}: no such name")
         return 2
     say(f"{shown(item.path)}: {_SAID[done].format(printable(signer.verifier.name))}")
+    return 0
+
+
+@click.command("attest", short_help="state what a cassette is, for supply-chain tools")
+@click.argument("file", metavar="FILE")
+@signing_key
+def attest_verb(file: str, key: str) -> int:
+    """Print a DSSE envelope with an in-toto statement on FILE: its SHA-256, id, head, and numbers of frames and calls
+
+    No argument and no result is in it. FILE must be a whole cassette, and every value of it is looked at. Such
+    envelopes are verified by the tools that read them.
+    """
+    try:
+        data = attest(file, key)
+    except CassetteError as error:
+        complain(f"{shown(file)}: {in_flags(str(error))}")
+        return error.exit_status
+    except ValueError:  # an empty name, a NUL in it
+        complain(f"{shown(file)}: no such name")
+        return 2
+    say(data.decode("ascii").rstrip("\n"))
     return 0

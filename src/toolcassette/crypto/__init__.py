@@ -7,6 +7,7 @@ Rule: the algorithms are those of ``cryptography`` and ``hashlib``; what is ours
 from __future__ import annotations
 
 from toolcassette.crypto.checkpoint import Checkpoint, FrameTree
+from toolcassette.crypto.dsse import envelope, statement
 from toolcassette.crypto.keys import Signer, VerifierKey, checked_key_name, looks_like_key
 from toolcassette.crypto.merkle import Tree, inclusion_proofs, root_by_proof
 from toolcassette.crypto.notes import NOTE_BYTES_MAX, SIGNATURES_MAX, Note, signed, signers_of
@@ -43,6 +44,7 @@ __all__ = [
     "VerifierKey",
     "check_frames",
     "checked_key_name",
+    "envelope",
     "inclusion_proofs",
     "keys_in",
     "keys_of",
@@ -54,6 +56,7 @@ __all__ = [
     "sign",
     "signed",
     "signers_of",
+    "statement",
     "survey_cassette",
     "trust_of",
 ]
