@@ -55,15 +55,18 @@ if TYPE_CHECKING:
         RedactionError,
         SecretFound,
         SessionClosed,
+        SignatureError,
         StoreError,
         ToolCancelled,
         UnconsumedCalls,
         UnrecordableValue,
     )
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
+    from toolcassette.proving import ProvenCall, check_proof, prove
     from toolcassette.recover import Recovery, recover
     from toolcassette.redaction import Redact
     from toolcassette.session import Options, record, replay, session, session_from_env
+    from toolcassette.signing import attest, sign
     from toolcassette.stores import FileStore, MemoryStore
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
     from toolcassette.verify import Inspection, Report, inspect, read_cassette, verify
@@ -90,6 +93,7 @@ __all__ = [
     "NotPublished",
     "NotSelected",
     "Options",
+    "ProvenCall",
     "RecordedCall",
     "RecordedToolError",
     "Recorder",
@@ -102,6 +106,7 @@ __all__ = [
     "SecretFound",
     "Session",
     "SessionClosed",
+    "SignatureError",
     "StoreError",
     "ToolCancelled",
     "ToolContract",
@@ -111,15 +116,18 @@ __all__ = [
     "UnrecordableValue",
     "Verdict",
     "__version__",
+    "attest",
     "bind",
     "call_key",
     "canonical_json",
     "cassette_tool",
+    "check_proof",
     "composite",
     "diff",
     "forbid_live",
     "inspect",
     "parse_cassette",
+    "prove",
     "read_cassette",
     "record",
     "recover",
@@ -129,6 +137,7 @@ __all__ = [
     "scope",
     "session",
     "session_from_env",
+    "sign",
     "verify",
     "write_cassette",
 ]
@@ -145,9 +154,11 @@ if not TYPE_CHECKING:
         "engine",
         "errors",
         "format",
+        "proving",
         "recover",
         "redaction",
         "session",
+        "signing",
         "stores",
         "tools",
         "verify",

@@ -14,12 +14,16 @@ import click
 
 from toolcassette import __version__
 from toolcassette.cli.inspecting import inspect_verb
+from toolcassette.cli.keys import keygen_verb
+from toolcassette.cli.locking import lock_verb
 from toolcassette.cli.looking import ls_verb, schema_verb, verify_verb
 from toolcassette.cli.outlet import complain, finish, mute, ready_streams
+from toolcassette.cli.proving import check_proof_verb, prove_verb
 from toolcassette.cli.recovering import recover_verb
 from toolcassette.cli.repository import git_group
 from toolcassette.cli.reviewing import diff_verb, view_verb
 from toolcassette.cli.running import record_verb, replay_verb
+from toolcassette.cli.signing import attest_verb, sign_verb
 from toolcassette.errors import CassetteError
 
 if TYPE_CHECKING:
@@ -57,6 +61,12 @@ for _verb in (
     diff_verb,
     view_verb,
     git_group,
+    attest_verb,
+    check_proof_verb,
+    keygen_verb,
+    lock_verb,
+    prove_verb,
+    sign_verb,
 ):
     _app.add_command(_verb)
 

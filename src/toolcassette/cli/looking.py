@@ -14,9 +14,12 @@ import click
 
 from toolcassette.cli.differing import in_summary
 from toolcassette.cli.inputs import expand, listed
+from toolcassette.cli.keys import key_options, trust_for
+from toolcassette.cli.locked import Locked
 from toolcassette.cli.outlet import complain, counted, progressing, say, say_json, shown, table
 from toolcassette.errors import FormatError, printable
 from toolcassette.format import json_schemas
+from toolcassette.stores import FileStore
 from toolcassette.verify import inspect, verify, verify_all
 
 if TYPE_CHECKING:
@@ -34,11 +37,16 @@ _ANNOTATIONS_SHOWN: Final = 10  # GitHub shows as many errors of a step
 def headline(report: Report) -> str:
     """One line on the state of a cassette, safe to print."""
     if not report.ok:
-        return f"{shown(report.path)}: {report.state}: {report.message}"
+        return f"{shown(report.path)}: {_verdict(report)}: {report.message}"
     facts = (
         f"{counted(report.frames, 'frame')}, {counted(report.calls, 'call')}, head {(report.head or '')[:_HEAD_CHARS]}"
     )
     return f"{shown(report.path)}: {report.message} ({facts})"
+
+
+def _verdict(report: Report) -> str:
+    """The state, in a word; of an intact cassette, what is wrong with it all the same."""
+    return "not proven" if report.state == "complete" else report.state
 
 
 def report_fields(report: Report) -> dict[str, Any]:
@@ -69,7 +77,7 @@ def _as_github(reports: Sequence[Report]) -> None:
     for report in bad:
         line = "" if report.frame is None else f",line={report.frame + 1}"
         place = _escaped(shown(report.path)).replace(":", "%3A").replace(",", "%2C")
-        say(f"::error file={place}{line},title=cassette {report.state}::{_escaped(report.message)}")
+        say(f"::error file={place}{line},title=cassette {_verdict(report)}::{_escaped(report.message)}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and len(bad) > _ANNOTATIONS_SHOWN:
         _append(summary, _summary(bad[_ANNOTATIONS_SHOWN:]))
@@ -107,18 +115,39 @@ _VERIFY_FORMATS: Final[dict[str, Callable[[Sequence[Report]], None]]] = {
 @click.option("--files-from", metavar="FILE", help="judge the files listed in FILE too, one a line; - for stdin")
 @click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="workers side by side; 0: as many as help")
 @click.option("--format", "form", type=click.Choice(list(_VERIFY_FORMATS)), default="text", help="how to say it")
-def verify_verb(paths: tuple[str, ...], deep: bool, files_from: str | None, jobs: int, form: str) -> int:
+@key_options
+@click.option("--locked", is_flag=True, help="each must be the one that ./cassettes.lock names; PATH may be left out")
+@click.option("--policy-from", metavar="REV", help="trust the keys of pytest's configuration in that git revision")
+def verify_verb(
+    paths: tuple[str, ...],
+    deep: bool,
+    files_from: str | None,
+    jobs: int,
+    form: str,
+    keys: tuple[str, ...],
+    require_signature: bool,
+    threshold: int,
+    locked: bool,
+    policy_from: str | None,
+) -> int:
     """Judge whether files are whole cassettes
 
     A PATH is a file, a folder (every *.cassette.jsonl in it, partials too) or - for stdin. An intact cassette is what
-    its recorder wrote; unsigned, it does not prove who that was.
+    its recorder wrote; unsigned, it does not prove who that was. A signature (FILE.sig) is judged where there is one.
+    Keys are those of --key, else of TOOLCASSETTE_TRUSTED_KEYS, else of --policy-from.
     """
+    trust = trust_for(keys, required=require_signature, threshold=threshold, policy_from=policy_from)
     chosen = [*paths, *(listed(files_from) if files_from is not None else ())]
-    if not chosen:
+    if not chosen and not locked:
         raise click.UsageError("missing argument 'PATH...'")
-    files = [(item.path, item.store) for item in expand(chosen)]
+    lock = Locked() if locked else None
+    files = [(item.path, item.store) for item in expand(chosen or ["."])]
+    if lock is not None:
+        files += [(path, FileStore()) for path in lock.missing(chosen or ["."], [path for path, _ in files])]
     with progressing("verifying") as progress:
-        reports = verify_all(files, deep=deep, jobs=jobs, progress=progress)
+        reports = verify_all(files, deep=deep, jobs=jobs, progress=progress, trust=trust)
+    if lock is not None:
+        reports = [lock.judged(report) for report in reports]
     _VERIFY_FORMATS[form](reports)
     return max(report.exit_status for report in reports)
 

@@ -49,6 +49,7 @@ _FLAGS: Final = (
     ("allow_unconsumed=True", "--allow-unconsumed"),
     ("strict_include=False", "--no-strict-include"),
     ("salvage='NEW FILE'", "--salvage NEW_FILE"),
+    ("--key, trusted_keys= or TOOL", "--key or TOOL"),
 )
 
 

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from toolcassette.cli.child import run
+from toolcassette.cli.keys import key_options, trust_for
 from toolcassette.cli.outlet import complain, counted, in_flags, shown
-from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished
-from toolcassette.errors import CassetteError, CassetteExists, FormatError
+from toolcassette.crypto import SIGNATURE_SUFFIX, read_signer
+from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished, sign_published
+from toolcassette.errors import CassetteError, CassetteExists, FormatError, printable
 from toolcassette.session import Options, record, replay
 from toolcassette.stores import FileStore
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolcassette.cli.child import Ended
+    from toolcassette.crypto import Signer
     from toolcassette.process import Status
 
 __all__ = ["record_verb", "replay_verb"]
@@ -61,6 +64,7 @@ def _command(verb: _F) -> _F:
 @click.option("--set-aside", is_flag=True, help="rename a partial that another recorder left behind")
 @click.option("--allow-empty", is_flag=True, help="publish a cassette without a call too")
 @click.option("--publish-on-error", is_flag=True, help="publish although the command fails")
+@click.option("--sign", "key", metavar="KEY_FILE", help="sign the cassette that was published")
 @_command
 def record_verb(
     file: str,
@@ -71,6 +75,7 @@ def record_verb(
     set_aside: bool,
     allow_empty: bool,
     publish_on_error: bool,
+    key: str | None,
     strict_include: bool,
 ) -> int:
     """Run a command and record the tool calls that it makes into the new cassette FILE
@@ -89,8 +94,9 @@ def record_verb(
     include = _include(patterns)
     try:
         name = _absolute(file)
-        _refuse_early(name, options)
-        return _Recording(file, name, include, options).judge(run(command, "record", name, include, options))
+        signer = None if key is None else read_signer(key)
+        _refuse_early(name, options, signer)
+        return _Recording(file, name, include, options, signer).judge(run(command, "record", name, include, options))
     except CassetteError as error:
         complain(f"{shown(file)}: {in_flags(str(error))}")
         return error.exit_status
@@ -101,9 +107,17 @@ def record_verb(
     "--include", "patterns", metavar="P", multiple=True, help="tools to replay; others run for real; repeat it"
 )
 @click.option("--allow-unconsumed", is_flag=True, help="let recorded calls be left over")
+@key_options
 @_command
 def replay_verb(
-    file: str, command: tuple[str, ...], patterns: tuple[str, ...], allow_unconsumed: bool, strict_include: bool
+    file: str,
+    command: tuple[str, ...],
+    patterns: tuple[str, ...],
+    allow_unconsumed: bool,
+    keys: tuple[str, ...],
+    require_signature: bool,
+    threshold: int,
+    strict_include: bool,
 ) -> int:
     """Run a command and answer its tool calls from the cassette FILE; no tool body runs
 
@@ -111,16 +125,27 @@ def replay_verb(
     is left over, also if the command takes no notice. The command's own nonzero status passes through. Without
     --include, tools that the cassette does not know are refused.
     """
-    options = Options(allow_unconsumed=allow_unconsumed, strict_include=strict_include)
+    trust = trust_for(keys, required=require_signature, threshold=threshold)
+    options = Options(
+        allow_unconsumed=allow_unconsumed,
+        strict_include=strict_include,
+        trusted_keys=tuple(map(str, trust.keys)),  # as keys: the child may be in another folder
+        require_signature=trust.required,
+        threshold=trust.threshold,
+    )
     include = _include(patterns) if patterns else None
     try:
         name = _absolute(file)
-        recorded = _recorded_calls(name, include)
+        recorded = _recorded_calls(name, include, options)
         ended = run(command, "replay", name, include, options)
         return _judge_replay(file, recorded, ended)
     except CassetteError as error:
         complain(f"{shown(file)}: {in_flags(str(error))}")
         return error.exit_status
+
+
+def _fields(options: Options) -> dict[str, Any]:
+    return {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
 
 
 # -- before the command runs -----------------------------------------------------------------------------------------
@@ -139,7 +164,7 @@ def _absolute(file: str) -> str:
     return os.path.join(os.getcwd(), file) if file else file  # noqa: PTH109, PTH118 - pathlib would normalise
 
 
-def _refuse_early(name: str, options: Options) -> None:
+def _refuse_early(name: str, options: Options, signer: Signer | None) -> None:
     """Raise what the recorder would on opening: ``CassetteExists``, ``StoreError``; for a name ``click.UsageError``."""
     try:
         spool = _STORE.adopt(name)
@@ -153,12 +178,14 @@ def _refuse_early(name: str, options: Options) -> None:
             raise CassetteExists("stale_partial")
     if not options.replace and os.path.lexists(name):
         raise CassetteExists("cassette")
+    if not options.replace and signer is not None and os.path.lexists(name + SIGNATURE_SUFFIX):
+        raise CassetteExists("signature")
 
 
-def _recorded_calls(name: str, include: Sequence[str] | None) -> int:
+def _recorded_calls(name: str, include: Sequence[str] | None, options: Options) -> int:
     """Open the replay once, as the child will, to see that it can be. Returns the number of recorded calls."""
     try:
-        session = replay(name, include)
+        session = replay(name, include, **_fields(options))
         session.open()
     except ValueError as error:
         raise click.UsageError(str(error)) from None
@@ -191,11 +218,12 @@ def _notes(status: Status) -> None:
 class _Recording:
     """What the parent does with a recording, when the command has ended."""
 
-    def __init__(self, file: str, name: str, include: Sequence[str], options: Options) -> None:
+    def __init__(self, file: str, name: str, include: Sequence[str], options: Options, signer: Signer | None) -> None:
         self._file = shown(file)
         self._name = name
         self._include = include
         self._options = options
+        self._signer = signer
 
     def judge(self, ended: Ended) -> int:
         """Publish, or say why not. Returns the exit status; raises ``CassetteError`` where publishing fails."""
@@ -224,10 +252,10 @@ class _Recording:
         if not self._options.allow_empty:
             complain(f"{self._file}: nothing was recorded: {_NO_CALL}; or pass --allow-empty")
             return 1
-        fields = dataclasses.fields(self._options)
-        with record(self._name, self._include, **{field.name: getattr(self._options, field.name) for field in fields}):
+        with record(self._name, self._include, **_fields(self._options)):
             pass  # the session of a command that made no call
         complain(f"recorded {self._file} (0 calls)")
+        self._sign("published")
         return 0
 
     def _publish(self, calls: int) -> None:
@@ -237,6 +265,12 @@ class _Recording:
             "unchanged": f"unchanged {self._file} ({counted(calls, 'call')}): the run said nothing new, the file stays",
         }
         complain(said[outcome])
+        self._sign(outcome)
+
+    def _sign(self, outcome: str) -> None:
+        if self._signer is not None:
+            sign_published(_STORE, self._name, self._signer, outcome)
+            complain(f"signed {self._file} by {printable(self._signer.verifier.name)}")
 
 
 def _judge_replay(file: str, recorded: int, ended: Ended) -> int:

@@ -32,6 +32,7 @@ from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
 from toolcassette.engine.planted import planted as planted_secrets
 from toolcassette.engine.playback import COMPLETIONS
+from toolcassette.engine.proof import sign_published
 from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder
 from toolcassette.engine.replayer import Replayer
@@ -71,4 +72,5 @@ __all__ = [
     "scope",
     "selecting",
     "session_for",
+    "sign_published",
 ]

@@ -14,14 +14,16 @@ import functools
 from typing import TYPE_CHECKING
 
 from toolcassette.errors import CassetteError, ContractMismatch, FormatError, RedactionError
-from toolcassette.format import RecordedOutcome, Writer, bulk_members, rewritten
+from toolcassette.format import RecordedOutcome, Writer, bulk_members, lines_of, rewritten
 from toolcassette.redaction import ChunkRedactor, Redactor, abstract, from_environment, handed_out
+from toolcassette.stores import PARTIAL_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toolcassette.engine.call import Call, Kept, ToolContract
     from toolcassette.redaction import Rule, Rules
+    from toolcassette.stores import Spool, Store
 
 __all__ = ["Chunks", "RecordedRedaction"]
 
@@ -34,6 +36,11 @@ class RecordedRedaction:
         self._frames = frames
         self._late = 0  # frames before this one may hold what was learned since
         self._own: dict[str, Sequence[Rule]] = {}  # tool -> its rules
+
+    @classmethod
+    def of(cls, rules: Rules, declared: Iterable[str], frames: Callable[[], int]) -> RecordedRedaction | None:
+        """None where nothing is redacted."""
+        return cls(rules, declared, frames) if rules.version else None
 
     def args(self, call: Call) -> Call:
         """The call without secrets."""
@@ -89,13 +96,27 @@ class RecordedRedaction:
 
     # -- what was learned late ------------------------------------------------------------------------------------
 
-    def rewriting(
+    def cleaned(self, store: Store, spool: Spool, tools: Sequence[str], writer: Writer) -> Writer:
+        """Write a recording anew that holds what was learned later. Returns the writer to go on with.
+
+        ``tools`` names the tool of each call. Raises ``StoreError``, and ``RedactionError`` where a rule fails.
+        """
+        again = writer.again()
+
+        def lines() -> Iterator[bytes]:
+            with store.open(spool.name + PARTIAL_SUFFIX) as source:
+                yield from lines_of(source.blocks())
+
+        found = self._rewriting(lines, tools, again)
+        if found is None:
+            return writer
+        spool.rewrite(found)
+        return again
+
+    def _rewriting(
         self, lines: Callable[[], Iterator[bytes]], tools: Sequence[str], writer: Writer
     ) -> Iterator[bytes] | None:
-        """The lines written anew by ``writer``; None where no frame holds what was learned later.
-
-        ``lines`` reads those written so far, ``tools`` names the tool of each call.
-        """
+        """The lines written anew by ``writer``; None where no frame holds what was learned later."""
         if self._late <= 1:
             return None
         self._redactor.review()

@@ -20,7 +20,7 @@ from toolcassette.engine.likeness import Likeness
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.planted import planted
 from toolcassette.engine.playback import Playback
-from toolcassette.engine.publication import read
+from toolcassette.engine.proof import read_proven
 from toolcassette.engine.replaying import ReplayedCall
 from toolcassette.engine.selection import Selection, unused_note
 from toolcassette.engine.streams import CONTEXTS, END_NOTES, SHAPES
@@ -253,7 +253,13 @@ class Replayer(Session):
 
     def _open(self) -> None:
         settings = self._settings
-        cassette = read(self._store, self._store.resolve(self._name), calls_max=settings.calls_max)
+        cassette = read_proven(
+            self._store,
+            self._store.resolve(self._name),
+            calls_max=settings.calls_max,
+            trust=settings.trust,
+            expect_head=settings.expect_head,
+        )
         recorded = cassette.header.order
         policy = settings.order or recorded
         if ORDERS.index(policy) < ORDERS.index(recorded):
@@ -277,7 +283,7 @@ class Replayer(Session):
         """A secret that any rule of today finds in a cassette is one too many. Raises ``SecretFound``."""
         settings = self._settings
         policy = settings.on_secret
-        found = [] if policy == "ignore" else planted(cassette.lines(), settings.rules, settings.secrets)
+        found = [] if policy == "ignore" else planted(cassette.all_lines(), settings.rules, settings.secrets)
         if found and policy == "refuse":
             cassette.close()
             raise SecretFound(found)

@@ -10,6 +10,7 @@ inside a major version.
     |  `- CassetteExists        a cassette or a partial stands in the way
     |- NotPublished             a recording ended and was kept as a partial
     |  `- NestedSelection       a selected call ran inside another selected call
+    |- SignatureError           an intact cassette is not proven to be the one that is wanted
     |- IncludeUnused            a pattern of include selected nothing
     |- RedactionError           a rule of redaction cannot do its work
     |- UnrecordableValue        a value that would not come back as it went
@@ -52,11 +53,13 @@ from toolcassette.errors.replaying import (
     ToolCancelled,
     UnconsumedCalls,
 )
-from toolcassette.reasons import FORMAT_REASONS, MISMATCH_REASONS, printable
+from toolcassette.errors.signing import SignatureError
+from toolcassette.reasons import FORMAT_REASONS, MISMATCH_REASONS, SIGNATURE_REASONS, printable
 
 __all__ = [
     "FORMAT_REASONS",
     "MISMATCH_REASONS",
+    "SIGNATURE_REASONS",
     "AmbiguousScope",
     "CassetteError",
     "CassetteExists",
@@ -74,6 +77,7 @@ __all__ = [
     "RedactionError",
     "SecretFound",
     "SessionClosed",
+    "SignatureError",
     "StoreError",
     "ToolCancelled",
     "UnconsumedCalls",

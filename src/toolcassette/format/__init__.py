@@ -18,12 +18,14 @@ from toolcassette.format.canonical import (
 from toolcassette.format.cassette import (
     Cassette,
     RecordedCall,
+    frame_number,
     index_cassette,
     parse_cassette,
+    recorded_call,
     write_cassette,
 )
-from toolcassette.format.chain import TRAILER_BYTES
-from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_frame, decode_head
+from toolcassette.format.chain import TRAILER_BYTES, frame_hash
+from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_any, decode_frame, decode_head
 from toolcassette.format.containers import members_of
 from toolcassette.format.frames import (
     FORMAT,
@@ -37,7 +39,7 @@ from toolcassette.format.frames import (
     Origin,
 )
 from toolcassette.format.grammar import CALLS_MAX, Grammar
-from toolcassette.format.reader import Finding, Reader, state_of
+from toolcassette.format.reader import Finding, Reader, RunIndex, state_of
 from toolcassette.format.refusal import Refused, json_path
 from toolcassette.format.rewriting import bulk_members, lines_of, rewritten
 from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
@@ -86,18 +88,22 @@ __all__ = [
     "RecordedOutcome",
     "Refused",
     "Run",
+    "RunIndex",
     "Salvaged",
     "Survey",
     "Tree",
     "Writer",
     "bulk_members",
     "canonical_json",
+    "decode_any",
     "decode_frame",
     "decode_head",
     "decode_tree",
     "decode_value",
     "encode_tree",
     "encode_value",
+    "frame_hash",
+    "frame_number",
     "index_cassette",
     "json_path",
     "json_schemas",
@@ -106,6 +112,7 @@ __all__ = [
     "members_of",
     "parse_cassette",
     "plain_copy",
+    "recorded_call",
     "rewritten",
     "salvage",
     "state_of",

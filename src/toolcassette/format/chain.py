@@ -16,7 +16,16 @@ from typing import Final
 from toolcassette.errors import FormatError
 from toolcassette.format.frames import GENESIS
 
-__all__ = ["TRAILER_BYTES", "Chain", "has_trailer", "leaf_hash", "linked_tails", "own_fault", "prev_and_hash"]
+__all__ = [
+    "TRAILER_BYTES",
+    "Chain",
+    "frame_hash",
+    "has_trailer",
+    "leaf_hash",
+    "linked_tails",
+    "own_fault",
+    "prev_and_hash",
+]
 
 _HASH_PART: Final = 76  # ,"hash":"<64>"} LF
 _LINK_PART: Final = 73  # ,"prev":"<64>
@@ -57,6 +66,14 @@ def own_fault(line: bytes) -> str | None:
     if leaf_hash(memoryview(line)[:-_HASH_PART]).encode("ascii") != line[-67:-3]:
         return "hash"
     return None
+
+
+def frame_hash(line: bytes) -> bytes:
+    """The hash of a line, 32 bytes. Raises ``FormatError`` ``trailer`` or ``hash`` where its own bytes are wrong."""
+    fault = own_fault(line)
+    if fault is not None:
+        raise FormatError(fault)
+    return bytes.fromhex(line[-67:-3].decode("ascii"))
 
 
 class Chain:

@@ -108,7 +108,7 @@ _CALL: Final[dict[str, dict[type[Frame], str]]] = {
 class Grammar:
     """Steps over frames in file order. ``calls``, ``frames`` and ``outcomes`` count what was accepted."""
 
-    __slots__ = ("_calls_max", "_composites", "_leaves", "_open", "_progress", "frames", "outcomes", "state")
+    __slots__ = ("_composites", "_leaves", "_open", "_progress", "calls_max", "frames", "outcomes", "state")
 
     def __init__(self, *, calls_max: int = CALLS_MAX) -> None:
         self.state = "empty"
@@ -118,7 +118,7 @@ class Grammar:
         self._open = 0
         self._leaves: set[tuple[str, ...]] = set()  # path and tool of each recorded call
         self._composites: set[tuple[str, ...]] = set()  # path and name of each composite that a call lies below
-        self._calls_max = calls_max
+        self.calls_max = calls_max
 
     @property
     def calls(self) -> int:
@@ -151,9 +151,9 @@ class Grammar:
         """Accept the start frame of the next call, as ``step`` does."""
         call = len(self._progress)
         is_known = (*path, tool) in self._leaves  # then it was seen not to be nested
-        if self.state != "open" or call >= self._calls_max or (not is_known and self._is_nested(path, tool)):
+        if self.state != "open" or call >= self.calls_max or (not is_known and self._is_nested(path, tool)):
             following = _FILE[self.state][CallStart]
-            refused = "too_many_calls" if call >= self._calls_max else "nested"
+            refused = "too_many_calls" if call >= self.calls_max else "nested"
             raise FormatError(following[1:] if following.startswith("!") else refused, frame=self.frames)
         self._progress.append(_RUNNING)
         self._open += 1
@@ -196,7 +196,7 @@ class Grammar:
                 continue
             if kind == START:
                 naming = next(more)
-                if call != len(progress) or call >= self._calls_max or not is_open:
+                if call != len(progress) or call >= self.calls_max or not is_open:
                     break
                 if naming not in known and not self._meet(naming, known):
                     break
@@ -219,7 +219,7 @@ class Grammar:
         """Accept calls in turn, all at once; False, and nothing changed, where a name is new or a number not next."""
         progress, first, last = self._progress, steps.codes[0], steps.codes[-1]
         namings = cast("set[Naming]", set(steps.more))
-        if self.state != "open" or last >> 2 >= self._calls_max:
+        if self.state != "open" or last >> 2 >= self.calls_max:
             return False
         if not all((*path, tool) in self._leaves for path, tool, _ in namings):
             return False
@@ -268,7 +268,7 @@ class Grammar:
         if isinstance(frame, CallStart):
             if frame.call != self.calls:
                 return "call_number"
-            if self.calls >= self._calls_max:
+            if self.calls >= self.calls_max:
                 return "too_many_calls"
             return "nested" if self._is_nested(frame.path, frame.tool) else ""
         progress = self._progress[frame.call]

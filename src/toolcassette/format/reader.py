@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Index = Callable[[Frame, int, int], None]
 
-__all__ = ["Finding", "Reader", "state_of"]
+__all__ = ["Finding", "Reader", "RunIndex", "state_of"]
 
 _STATES: Final = {
     "absent": "absent",

@@ -136,7 +136,8 @@ class Runner:
         """The fixture's body: the open session, until the test is torn down."""
         running = item.stash.setdefault(_RUNNING, Running())
         include = wish.include or config.get("include") or self._settings.include
-        options = {**{name: value for name, value in config.items() if name != "include"}, **wish.options}
+        told = {name: value for name, value in config.items() if name != "include"}
+        options = {**self._settings.options, **told, **wish.options}
         self._ledger.owned.add(str(path))
         advice = functools.partial(self._advice, item, path)
         mode = self._settings.mode(wish)

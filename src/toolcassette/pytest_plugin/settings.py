@@ -50,6 +50,7 @@ class Settings:
 
     ``explicit`` is the command line's mode or None, ``default`` the mode of a test whose marker names none; ``folder``
     lies beside each test module; ``include`` are patterns or None; ``view``: keep a text of each cassette.
+    ``options``: those of every session, under what markers and fixtures say.
     """
 
     explicit: str | None
@@ -59,6 +60,7 @@ class Settings:
     include: tuple[str, ...] | None
     forbid_live: bool
     view: bool
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
     def mode(self, wish: Wish) -> str:
         """The mode of a test."""
@@ -103,6 +105,17 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("toolcassette_dir", "folder of cassettes beside each test module", default="cassettes")
     parser.addini("toolcassette_include", "tools to record and replay, one pattern a line", type="linelist", default=[])
     parser.addini(
+        "toolcassette_trusted_keys",
+        "whose signatures count: verifier keys, or files of them, one a line; TOOLCASSETTE_TRUSTED_KEYS outranks it",
+        type="linelist",
+        default=[],
+    )
+    parser.addini(
+        "toolcassette_require_signature",
+        "how many trusted keys must have signed what is replayed; TOOLCASSETTE_REQUIRE_SIGNATURE may ask more",
+        default="",
+    )
+    parser.addini(
         "toolcassette_view",
         "keep the text that `toolcassette view` shows beside each cassette that is recorded",
         type="bool",
@@ -137,7 +150,23 @@ def settings_of(config: pytest.Config) -> Settings:
         include=tuple(config.getini("toolcassette_include")) or None,
         forbid_live=config.getini("toolcassette_forbid_live"),
         view=config.getini("toolcassette_view"),
+        options=_proof(config),
     )
+
+
+def _proof(config: pytest.Config) -> dict[str, Any]:
+    """Whom a cassette must be signed by, as options of a session. Raises ``pytest.UsageError``."""
+    entries, required = config.getini("toolcassette_trusted_keys"), str(config.getini("toolcassette_require_signature"))
+    if not entries and not required:
+        return {}
+    from toolcassette.crypto import looks_like_key, required_number
+
+    try:
+        number = required_number(required)
+    except ValueError as error:
+        raise pytest.UsageError(f"toolcassette_require_signature: {error}") from None
+    keys = tuple(entry if looks_like_key(entry) else str(config.rootpath / entry) for entry in entries)
+    return {"trusted_keys": keys, "require_signature": number > 0, "threshold": max(number, 1)}
 
 
 def wish_of(item: pytest.Item, settings: Settings) -> Wish:

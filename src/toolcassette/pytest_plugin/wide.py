@@ -41,7 +41,11 @@ def opener(
             path,
             settings.mode(wish),
             wish.include or defaults.get("include") or settings.include,
-            {**{key: value for key, value in defaults.items() if key != "include"}, **wish.options},
+            {
+                **settings.options,
+                **{key: value for key, value in defaults.items() if key != "include"},
+                **wish.options,
+            },
             advice=lambda _tool, _args: "record it: pytest --toolcassette=record, with a test that needs this fixture",
             shared=hasattr(config, "workerinput"),
         )
