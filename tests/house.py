@@ -38,6 +38,7 @@ FLOORS: Mapping[str, int] = {
     "tools": 6,
     "verify": 6,
     "compare": 6,
+    "trajectory": 6,
     "view": 6,
     "process": 7,
     "": 8,

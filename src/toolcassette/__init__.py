@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.stores import FileStore, MemoryStore
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
+    from toolcassette.trajectory import RouteCheck, assert_trajectory, follows_route
     from toolcassette.verify import Inspection, Report, inspect, read_cassette, verify
 
 __all__ = [
@@ -94,6 +95,7 @@ __all__ = [
     "Registry",
     "Replayer",
     "Report",
+    "RouteCheck",
     "Session",
     "SessionClosed",
     "StoreError",
@@ -105,12 +107,14 @@ __all__ = [
     "UnrecordableValue",
     "Verdict",
     "__version__",
+    "assert_trajectory",
     "bind",
     "call_key",
     "canonical_json",
     "cassette_tool",
     "composite",
     "diff",
+    "follows_route",
     "forbid_live",
     "inspect",
     "parse_cassette",
@@ -133,7 +137,19 @@ if not TYPE_CHECKING:
     import sys
     import types
 
-    _ROOMS = ("compare", "contracts", "engine", "errors", "format", "recover", "session", "stores", "tools", "verify")
+    _ROOMS = (
+        "compare",
+        "contracts",
+        "engine",
+        "errors",
+        "format",
+        "recover",
+        "session",
+        "stores",
+        "tools",
+        "trajectory",
+        "verify",
+    )
 
     def _load() -> dict[str, object]:
         """The public names, and what stands for them. Also lets ``process`` answer for calls that have no session."""

@@ -78,6 +78,7 @@ class Order:
     def __init__(self, cassette: Cassette, policy: str) -> None:
         self.policy = policy
         self.consumed = bytearray(len(cassette))
+        self.taken = array("I")  # the records that are consumed, in the order in which they were
         self._cassette = cassette
         self._handed = bytearray(len(cassette))
         self._held: dict[Path, list[tuple[int, int]]] = {}  # ends and numbers of the calls that are held, in order
@@ -182,6 +183,7 @@ class Order:
     def consume(self, number: int, path: Path) -> list[tuple[Path, int]]:
         """Take a record: its start has happened again. Returns the paths whose marks moved, and where to."""
         self.consumed[number] = 1
+        self.taken.append(number)
         records, cursor = self._cassette.paths[path], self._cursors[path]
         while cursor < len(records) and self.consumed[records[cursor]]:
             cursor += 1

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVarTuple
 from toolcassette.engine import current
 from toolcassette.engine.base import Session
 from toolcassette.engine.journal import Journal
-from toolcassette.engine.publication import publish, refuse_foreign
+from toolcassette.engine.publication import publish, read, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
 from toolcassette.engine.selection import unused_note
 from toolcassette.engine.verdict import Verdict
@@ -31,11 +31,11 @@ from toolcassette.errors import CassetteError, FormatError, IncludeUnused, Neste
 from toolcassette.format import CALLS_MAX, LINE_BYTES_MAX, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from toolcassette.engine.call import Call, Pending, ToolContract
     from toolcassette.engine.selection import Selection
-    from toolcassette.format import RecordedOutcome
+    from toolcassette.format import RecordedCall, RecordedOutcome
     from toolcassette.stores import Spool, Store
 
 __all__ = ["Recorder", "RecorderSettings"]
@@ -101,6 +101,13 @@ class Recorder(Session):
     def selection(self) -> Selection:
         """What is recorded."""
         return self._selection
+
+    def calls(self) -> Iterable[RecordedCall]:
+        """See ``Session.calls``."""
+        if self.verdict is None or self.verdict.outcome not in ("published", "unchanged"):
+            message = "the calls of a recording can be looked at once it is published"
+            raise RuntimeError(message)
+        return read(self._store, self._name)
 
     @property
     def journal(self) -> Journal:
