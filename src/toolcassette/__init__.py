@@ -59,6 +59,8 @@ if TYPE_CHECKING:
         UnrecordableValue,
     )
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
+    from toolcassette.listing import Listed, list_cassettes
+    from toolcassette.merging import Merged, merge_cassettes
     from toolcassette.recover import Recovery, recover
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.stores import FileStore, MemoryStore
@@ -82,7 +84,9 @@ __all__ = [
     "IncludeUnused",
     "Inspection",
     "LeftOver",
+    "Listed",
     "MemoryStore",
+    "Merged",
     "NestedSelection",
     "NoSession",
     "NotPublished",
@@ -117,6 +121,8 @@ __all__ = [
     "follows_route",
     "forbid_live",
     "inspect",
+    "list_cassettes",
+    "merge_cassettes",
     "parse_cassette",
     "read_cassette",
     "record",
@@ -143,6 +149,8 @@ if not TYPE_CHECKING:
         "engine",
         "errors",
         "format",
+        "listing",
+        "merging",
         "recover",
         "session",
         "stores",

@@ -224,8 +224,8 @@ def _segments(path: str) -> tuple[str | int, ...]:
 
 def _at(tree: Any, segments: Sequence[str | int]) -> Any:
     for segment in segments:
-        members = dict(enumerate(tree)) if isinstance(tree, list) else tree
-        if not isinstance(members, dict) or segment not in members:
+        members: dict[Any, Any] = dict(enumerate(tree)) if isinstance(tree, list) else tree
+        if type(members) is not dict or segment not in members:
             return _NOTHING
         tree = members[segment]
     return tree

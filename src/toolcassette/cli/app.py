@@ -15,6 +15,7 @@ import click
 from toolcassette import __version__
 from toolcassette.cli.inspecting import inspect_verb
 from toolcassette.cli.looking import ls_verb, schema_verb, verify_verb
+from toolcassette.cli.merging import merge_verb
 from toolcassette.cli.outlet import complain, finish, mute, ready_streams
 from toolcassette.cli.recovering import recover_verb
 from toolcassette.cli.repository import git_group
@@ -50,6 +51,7 @@ for _verb in (
     verify_verb,
     inspect_verb,
     ls_verb,
+    merge_verb,
     record_verb,
     recover_verb,
     replay_verb,
