@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from toolcassette.merging import Merged, merge_cassettes
     from toolcassette.recover import Recovery, recover
     from toolcassette.session import Options, record, replay, session, session_from_env
-    from toolcassette.stores import FileStore, MemoryStore
+    from toolcassette.stores import BlobStore, FileStore, MemoryStore, ReadOnlyStore, Store
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
     from toolcassette.trajectory import RouteCheck, assert_trajectory, follows_route
     from toolcassette.verify import Inspection, Report, inspect, read_cassette, verify
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT",
     "AmbiguousScope",
+    "BlobStore",
     "Call",
     "Cassette",
     "CassetteError",
@@ -92,6 +93,7 @@ __all__ = [
     "NotPublished",
     "NotSelected",
     "Options",
+    "ReadOnlyStore",
     "RecordedCall",
     "RecordedToolError",
     "Recorder",
@@ -102,6 +104,7 @@ __all__ = [
     "RouteCheck",
     "Session",
     "SessionClosed",
+    "Store",
     "StoreError",
     "ToolCancelled",
     "ToolContract",
