@@ -59,8 +59,10 @@ if TYPE_CHECKING:
         UnrecordableValue,
     )
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
+    from toolcassette.identity import normalize_tools
     from toolcassette.listing import Listed, list_cassettes
     from toolcassette.merging import Merged, merge_cassettes
+    from toolcassette.models import wrap_model
     from toolcassette.recover import Recovery, recover
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.stores import BlobStore, FileStore, MemoryStore, ReadOnlyStore, Store
@@ -126,6 +128,7 @@ __all__ = [
     "inspect",
     "list_cassettes",
     "merge_cassettes",
+    "normalize_tools",
     "parse_cassette",
     "read_cassette",
     "record",
@@ -137,6 +140,7 @@ __all__ = [
     "session",
     "session_from_env",
     "verify",
+    "wrap_model",
     "write_cassette",
 ]
 
@@ -152,8 +156,10 @@ if not TYPE_CHECKING:
         "engine",
         "errors",
         "format",
+        "identity",
         "listing",
         "merging",
+        "models",
         "recover",
         "session",
         "stores",

@@ -44,8 +44,11 @@ _KINDS: Final = (
 
 class Description:
     """One tool. ``fn`` is what runs; ``kind`` is ``sync``, ``async``, ``shell`` (a plain function that returns an
-    awaitable), ``generator`` or ``async_generator``.
+    awaitable), ``generator`` or ``async_generator``. ``refine`` makes of canonical arguments what calls are matched by.
     """
+
+    boundary = "tool"
+    refine: Callable[[bytes], bytes] | None = None
 
     def __init__(
         self,
@@ -85,6 +88,11 @@ class Description:
         self._told: weakref.WeakSet[Member] = weakref.WeakSet()  # sessions that were told of changed arguments
         others = [*self._defaults.values(), *bound[0], *bound[1].values()]
         self._others = None if _are_frozen(others) else others  # what a body could change besides what it is passed
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names of its parameters."""
+        return self._names
 
     @functools.cached_property
     def identity(self) -> object:
@@ -127,14 +135,14 @@ class Description:
         for name in omitted:
             del arguments[name]
         try:
-            return self._encode(arguments), tuple(omitted)
+            return self._key(arguments), tuple(omitted)
         except UnrecordableValue:
             sentinels = [name for name, value in arguments.items() if self._is_sentinel(name, value)]
             if not sentinels:
                 raise
         for name in sentinels:
             del arguments[name]
-        return self._encode(arguments), (*omitted, *sentinels)
+        return self._key(arguments), (*omitted, *sentinels)
 
     def watch(
         self, session: Member, before: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -176,6 +184,10 @@ class Description:
             return []
         rows = differences(decode_tree(before, sort=True), decode_tree(after, sort=True))
         return sorted({path for path, _ in rows})[:_PATHS_MAX]
+
+    def _key(self, arguments: Mapping[str, object]) -> bytes:
+        data = self._encode(arguments)
+        return data if self.refine is None else self.refine(data)
 
     def _encode(self, arguments: Mapping[str, object]) -> bytes:
         return encode_args(arguments, extensions=self._extensions)

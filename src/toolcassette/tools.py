@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from toolcassette.engine import Member, Pending
 
-__all__ = ["Registry", "cassette_tool", "composite", "register_error", "register_type"]
+__all__ = ["Registry", "cassette_tool", "composite", "default_registry", "register_error", "register_type"]
 
 _F = TypeVar("_F")
 _T = TypeVar("_T")
@@ -155,9 +155,9 @@ def _description_of(function: Any) -> Description | None:
     return cast("Description", tool) if wrapper() is function else None
 
 
-_default = _DefaultRegistry()
-register_type = _default.register_type
-register_error = _default.register_error
+default_registry = _DefaultRegistry()
+register_type = default_registry.register_type
+register_error = default_registry.register_error
 
 
 @overload
@@ -184,7 +184,7 @@ def cassette_tool(
     """Let sessions record and replay a tool. Use it bare or with options; ``Registry.wrap`` tells what they mean."""
 
     def wrap(function: Any) -> Any:
-        return _default.wrap(
+        return default_registry.wrap(
             function, name=name, omit=omit, errors=errors, returns=returns, output_schema=output_schema
         )
 
@@ -211,7 +211,7 @@ def _composite(fn: Any, options: dict[str, Any]) -> Callable[..., Any]:
     tool = _description_of(fn)
     if tool is None or options:
         unsaid: dict[str, Any] = {"name": None, "omit": (), "errors": (), "returns": ABSENT, "omit_types": ()}
-        tool = describe(_unwrapped(fn), **(unsaid | options), extensions=_default.extensions)
+        tool = describe(_unwrapped(fn), **(unsaid | options), extensions=default_registry.extensions)
     if tool.kind not in _COMPOSITES:
         message = f"{printable(tool.name)} is a generator, and its body would run in its consumer's path"
         raise TypeError(message)
@@ -269,7 +269,7 @@ def _begin(
         contract = tool.contract()
     except UnrecordableValue as error:
         raise session.refuse(error.of(tool.name), tool.name) from None
-    call = Call(tool.name, arguments, path=session.place().path, omitted=omitted)
+    call = Call(tool.name, arguments, tool.boundary, session.place().path, omitted=omitted)
     pending = session.begin(call, contract)
     return pending, tool.watch(session, arguments, args, kwargs) if pending.runs_body else None
 
