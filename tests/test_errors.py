@@ -40,6 +40,8 @@ EXAMPLES: list[errors.CassetteError] = [
     tc.CassettePoisoned(FIRST),
     tc.ContractMismatch(json_path="$", wanted="int").at("t", ("a",), 1),
     tc.UnconsumedCalls([tc.LeftOver("t", ("a",), 0, wrapped=False)]),
+    tc.CacheMiss("t"),
+    tc.CacheExpired("t", age=3.5, max_age=1),
     tc.NotSelected("t"),
     tc.NoSession("older_thread", tool="t"),
     errors.AmbiguousScope("researcher"),
@@ -326,6 +328,10 @@ def unused(scene: Scene) -> None:
         scene.echo(CANARY)
 
 
+def cached(scene: Scene, **options: Any) -> str:
+    return tc.cache(scene.folder, **options).wrap(lambda value: value)(CANARY)
+
+
 def not_selected(scene: Scene) -> None:
     with tc.replay(scene.cassette()):
         scene.outer(CANARY)
@@ -448,6 +454,8 @@ SCENES: list[tuple[Callable[[Scene], Any], type[errors.CassetteError], str | Non
     (poisoned, tc.CassettePoisoned, "arguments_differ"),
     (contract, tc.ContractMismatch, "contract_differs"),
     (replaying(lambda s: s.echo(CANARY)), tc.UnconsumedCalls, None),
+    (lambda s: cached(s, mode="replay-only"), tc.CacheMiss, None),
+    (lambda s: [cached(s, max_age=0), cached(s, max_age=0)], tc.CacheExpired, None),
     (not_selected, tc.NotSelected, None),
     (forbidden, tc.NoSession, "forbidden"),
     (other_process, tc.NoSession, "other_process"),

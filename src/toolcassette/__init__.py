@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from toolcassette._version import __version__
 
 if TYPE_CHECKING:
+    from toolcassette.cache import Cache, cache, cached, memory_cache
     from toolcassette.compare import Diff, diff
     from toolcassette.contracts import ToolFailure, ToolReturn
     from toolcassette.engine import (
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     )
     from toolcassette.errors import (
         AmbiguousScope,
+        CacheExpired,
+        CacheMiss,
         CassetteError,
         CassetteExists,
         CassetteMismatch,
@@ -74,6 +77,9 @@ __all__ = [
     "FORMAT",
     "AmbiguousScope",
     "BlobStore",
+    "Cache",
+    "CacheExpired",
+    "CacheMiss",
     "Call",
     "Cassette",
     "CassetteError",
@@ -118,6 +124,8 @@ __all__ = [
     "__version__",
     "assert_trajectory",
     "bind",
+    "cache",
+    "cached",
     "call_key",
     "canonical_json",
     "cassette_tool",
@@ -127,6 +135,7 @@ __all__ = [
     "forbid_live",
     "inspect",
     "list_cassettes",
+    "memory_cache",
     "merge_cassettes",
     "normalize_tools",
     "parse_cassette",
@@ -151,6 +160,7 @@ if not TYPE_CHECKING:
     import types
 
     _ROOMS = (
+        "cache",
         "compare",
         "contracts",
         "engine",

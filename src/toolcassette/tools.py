@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from toolcassette.engine import Member, Pending
 
-__all__ = ["Registry", "cassette_tool", "composite", "default_registry", "register_error", "register_type"]
+__all__ = ["Registry", "cassette_tool", "composite", "description_of", "register_error", "register_type"]
 
 _F = TypeVar("_F")
 _T = TypeVar("_T")
@@ -141,13 +141,13 @@ class _DefaultRegistry(Registry):
 def _unwrapped(fn: Any) -> Any:
     """What a wrapper of ours wraps: wrapping twice is wrapping once. Anything else as it is."""
     function = fn.__func__ if isinstance(fn, types.MethodType) else fn
-    tool = _description_of(function)
+    tool = description_of(function)
     if tool is None:
         return fn
     return types.MethodType(tool.fn, fn.__self__) if isinstance(fn, types.MethodType) else tool.fn
 
 
-def _description_of(function: Any) -> Description | None:
+def description_of(function: Any) -> Description | None:
     """What a wrapper of ours knows of what it wraps; None for anything else."""
     if not isinstance(function, types.FunctionType) or _WRAPPED not in vars(function):
         return None
@@ -208,7 +208,7 @@ def composite(fn: Any = None, /, **options: Any) -> Any:
 
 
 def _composite(fn: Any, options: dict[str, Any]) -> Callable[..., Any]:
-    tool = _description_of(fn)
+    tool = description_of(fn)
     if tool is None or options:
         unsaid: dict[str, Any] = {"name": None, "omit": (), "errors": (), "returns": ABSENT, "omit_types": ()}
         tool = describe(_unwrapped(fn), **(unsaid | options), extensions=default_registry.extensions)

@@ -19,6 +19,7 @@ from toolcassette.engine.current import MODE_VARIABLE, Member, bind, forbid_live
 from toolcassette.engine.journal import SYNC_POLICIES
 from toolcassette.engine.live import Live
 from toolcassette.engine.mismatch import differences
+from toolcassette.engine.offload import off_loop
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
 from toolcassette.engine.playback import COMPLETIONS
@@ -26,10 +27,12 @@ from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder, RecorderSettings
 from toolcassette.engine.replayer import Replayer, ReplayerSettings
 from toolcassette.engine.selection import Selection, glob_matches
+from toolcassette.engine.streams import CONTEXTS, shape_of
 from toolcassette.engine.verdict import Verdict
 
 __all__ = [
     "COMPLETIONS",
+    "CONTEXTS",
     "MODE_VARIABLE",
     "ORDERS",
     "SYNC_POLICIES",
@@ -51,6 +54,7 @@ __all__ = [
     "differences",
     "forbid_live",
     "glob_matches",
+    "off_loop",
     "on_unclaimed",
     "publish_finished",
     "pushed",
@@ -58,4 +62,5 @@ __all__ = [
     "scope",
     "selecting",
     "session_for",
+    "shape_of",
 ]
