@@ -64,6 +64,7 @@ class Door(NamedTuple):
 
 
 DOORS: Mapping[str, Door] = {
+    "anthropic": Door((f"{ROOT}.adapters.anthropic",)),
     "anyio": Door((f"{ROOT}.engine.aio",)),
     "attr": Door((f"{ROOT}.contracts",), one=True),
     "attrs": Door((f"{ROOT}.contracts",), one=True),
@@ -71,7 +72,9 @@ DOORS: Mapping[str, Door] = {
     "cryptography": Door((f"{ROOT}.crypto",)),
     "jsonschema": Door((f"{ROOT}.contracts",), one=True),
     "msgspec": Door((f"{ROOT}.format", f"{ROOT}.contracts", f"{ROOT}.cli")),
+    "openai": Door((f"{ROOT}.adapters.openai",)),
     "pydantic": Door((f"{ROOT}.contracts",), one=True),
+    "pydantic_ai": Door((f"{ROOT}.adapters.pydantic_ai",)),
     "pytest": Door((f"{ROOT}.pytest_plugin",)),
     "referencing": Door((f"{ROOT}.contracts",), one=True),  # a dependency of jsonschema, of one door with it
     "trio": Door((f"{ROOT}.engine.aio",)),

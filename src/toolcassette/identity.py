@@ -41,6 +41,7 @@ _ITEM_KINDS: Final = re.compile(
 _DATA: Final = frozenset({
     "args", "arguments", "input_schema", "json_schema", "metadata", "parameters", "properties", "schema",
 })  # fmt: skip
+_DATA_IF_OBJECT: Final = ("content", "input", "output")  # else text, or a list of parts
 _REST: Final = "args"  # at the top, what a function calls the rest of its positional parameters
 _MAPS: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})  # of schemas
 _SCHEMA_DATA: Final = frozenset({"const", "default", "enum", "examples"})
@@ -83,7 +84,7 @@ def _walked(value: Any, ids: dict[str, str]) -> Any:
     found: dict[str, Any] = {}
     for name in sorted(value):
         member = value[name]
-        if name in _DATA or (name == "input" and isinstance(member, dict)):
+        if name in _DATA or (name in _DATA_IF_OBJECT and isinstance(member, dict)):
             found[name] = member
         else:
             found[name] = _aliased(member, "call_id" if is_item and name == "id" else name, ids)
