@@ -30,7 +30,11 @@ FLOORS: Mapping[str, int] = {
     "crypto": 2,
     "redaction": 2,
     "engine": 3,
+    "cached_functions": 4,
+    "folders": 4,
+    "identity": 4,
     "promise": 4,
+    "snapshots": 4,
     "content": 5,
     "describe": 5,
     "surveying": 5,
@@ -41,15 +45,20 @@ FLOORS: Mapping[str, int] = {
     "tools": 7,
     "verify": 6,
     "compare": 6,
+    "trajectory": 6,
     "view": 6,
     "wrapping": 6,
     "lock": 7,
+    "listing": 7,
+    "merging": 7,
+    "models": 8,
+    "cache": 8,
     "process": 7,
-    "": 8,
-    "adapters": 9,
-    "cli": 10,
-    "pytest_plugin": 10,
-    "__main__": 11,
+    "": 9,
+    "adapters": 10,
+    "cli": 11,
+    "pytest_plugin": 11,
+    "__main__": 12,
 }
 
 
@@ -61,6 +70,7 @@ class Door(NamedTuple):
 
 
 DOORS: Mapping[str, Door] = {
+    "anthropic": Door((f"{ROOT}.adapters.anthropic",)),
     "anyio": Door((f"{ROOT}.engine.aio",)),
     "attr": Door((f"{ROOT}.contracts",), one=True),
     "attrs": Door((f"{ROOT}.contracts",), one=True),
@@ -68,7 +78,9 @@ DOORS: Mapping[str, Door] = {
     "cryptography": Door((f"{ROOT}.crypto",)),
     "jsonschema": Door((f"{ROOT}.contracts",), one=True),
     "msgspec": Door((f"{ROOT}.format", f"{ROOT}.contracts", f"{ROOT}.cli")),
+    "openai": Door((f"{ROOT}.adapters.openai",)),
     "pydantic": Door((f"{ROOT}.contracts",), one=True),
+    "pydantic_ai": Door((f"{ROOT}.adapters.pydantic_ai",)),
     "pytest": Door((f"{ROOT}.pytest_plugin",)),
     "referencing": Door((f"{ROOT}.contracts",), one=True),  # a dependency of jsonschema, of one door with it
     "trio": Door((f"{ROOT}.engine.aio",)),

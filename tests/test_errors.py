@@ -42,6 +42,8 @@ EXAMPLES: list[errors.CassetteError] = [
     tc.CassettePoisoned(FIRST),
     tc.ContractMismatch(json_path="$", wanted="int").at("t", ("a",), 1),
     tc.UnconsumedCalls([tc.LeftOver("t", ("a",), 0, wrapped=False)]),
+    tc.CacheMiss("t"),
+    tc.CacheExpired("t", age=3.5, max_age=1),
     tc.NotSelected("t"),
     tc.NoSession("older_thread", tool="t"),
     errors.AmbiguousScope("researcher"),
@@ -341,6 +343,10 @@ def unused(scene: Scene) -> None:
         scene.echo(CANARY)
 
 
+def cached(scene: Scene, **options: Any) -> str:
+    return tc.cache(scene.folder, **options).wrap(lambda value: value)(CANARY)
+
+
 def not_selected(scene: Scene) -> None:
     with tc.replay(scene.cassette()):
         scene.outer(CANARY)
@@ -506,6 +512,8 @@ SCENES: list[tuple[Callable[[Scene], Any], type[errors.CassetteError], str | Non
     (poisoned, tc.CassettePoisoned, "arguments_differ"),
     (contract, tc.ContractMismatch, "contract_differs"),
     (replaying(lambda s: s.echo(CANARY)), tc.UnconsumedCalls, None),
+    (lambda s: cached(s, mode="replay-only"), tc.CacheMiss, None),
+    (lambda s: [cached(s, max_age=0), cached(s, max_age=0)], tc.CacheExpired, None),
     (not_selected, tc.NotSelected, None),
     (unsigned, tc.SignatureError, "signature_missing"),
     (stale_signature, tc.SignatureError, "signature_stale"),

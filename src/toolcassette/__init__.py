@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from toolcassette._version import __version__
 
 if TYPE_CHECKING:
+    from toolcassette.cache import Cache, cache, cached, memory_cache
     from toolcassette.compare import Diff, diff
     from toolcassette.contracts import ToolFailure, ToolReturn
     from toolcassette.engine import (
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     )
     from toolcassette.errors import (
         AmbiguousScope,
+        CacheExpired,
+        CacheMiss,
         CassetteError,
         CassetteExists,
         CassetteMismatch,
@@ -62,18 +65,27 @@ if TYPE_CHECKING:
         UnrecordableValue,
     )
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
+    from toolcassette.identity import normalize_tools
+    from toolcassette.listing import Listed, list_cassettes
+    from toolcassette.merging import Merged, merge_cassettes
+    from toolcassette.models import wrap_model
     from toolcassette.proving import ProvenCall, check_proof, prove
     from toolcassette.recover import Recovery, recover
     from toolcassette.redaction import Redact
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.signing import attest, sign
-    from toolcassette.stores import FileStore, MemoryStore
+    from toolcassette.stores import BlobStore, FileStore, MemoryStore, ReadOnlyStore, Store
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
+    from toolcassette.trajectory import RouteCheck, assert_trajectory, follows_route
     from toolcassette.verify import Inspection, Report, inspect, read_cassette, verify
 
 __all__ = [
     "FORMAT",
     "AmbiguousScope",
+    "BlobStore",
+    "Cache",
+    "CacheExpired",
+    "CacheMiss",
     "Call",
     "Cassette",
     "CassetteError",
@@ -87,13 +99,16 @@ __all__ = [
     "IncludeUnused",
     "Inspection",
     "LeftOver",
+    "Listed",
     "MemoryStore",
+    "Merged",
     "NestedSelection",
     "NoSession",
     "NotPublished",
     "NotSelected",
     "Options",
     "ProvenCall",
+    "ReadOnlyStore",
     "RecordedCall",
     "RecordedToolError",
     "Recorder",
@@ -103,10 +118,12 @@ __all__ = [
     "Registry",
     "Replayer",
     "Report",
+    "RouteCheck",
     "SecretFound",
     "Session",
     "SessionClosed",
     "SignatureError",
+    "Store",
     "StoreError",
     "ToolCancelled",
     "ToolContract",
@@ -116,16 +133,24 @@ __all__ = [
     "UnrecordableValue",
     "Verdict",
     "__version__",
+    "assert_trajectory",
     "attest",
     "bind",
+    "cache",
+    "cached",
     "call_key",
     "canonical_json",
     "cassette_tool",
     "check_proof",
     "composite",
     "diff",
+    "follows_route",
     "forbid_live",
     "inspect",
+    "list_cassettes",
+    "memory_cache",
+    "merge_cassettes",
+    "normalize_tools",
     "parse_cassette",
     "prove",
     "read_cassette",
@@ -139,6 +164,7 @@ __all__ = [
     "session_from_env",
     "sign",
     "verify",
+    "wrap_model",
     "write_cassette",
 ]
 
@@ -149,11 +175,16 @@ if not TYPE_CHECKING:
     import types
 
     _ROOMS = (
+        "cache",
         "compare",
         "contracts",
         "engine",
         "errors",
         "format",
+        "identity",
+        "listing",
+        "merging",
+        "models",
         "proving",
         "recover",
         "redaction",
@@ -161,6 +192,7 @@ if not TYPE_CHECKING:
         "signing",
         "stores",
         "tools",
+        "trajectory",
         "verify",
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections.abc
 import functools
 import inspect
-import marshal
 import typing
 import warnings
 import weakref
@@ -21,9 +20,10 @@ from toolcassette.errors import UnrecordableValue, printable
 from toolcassette.format import decode_tree
 from toolcassette.promise import ABSENT, promise
 from toolcassette.redaction import compiled
+from toolcassette.snapshots import are_frozen, marshalled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from toolcassette.contracts import Extensions
     from toolcassette.engine import Member, ToolContract
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["ABSENT", "Description", "describe"]
 
 _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
-_FROZEN: Final = frozenset({str, int, float, bool, type(None), bytes})
 _PATHS_MAX: Final = 5  # a message, not a report
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -46,8 +45,11 @@ _KINDS: Final = (
 
 class Description:
     """One tool. ``fn`` is what runs; ``kind`` is ``sync``, ``async``, ``shell`` (a plain function that returns an
-    awaitable), ``generator`` or ``async_generator``.
+    awaitable), ``generator`` or ``async_generator``. ``refine`` makes of canonical arguments what calls are matched by.
     """
+
+    boundary = "tool"
+    refine: Callable[[bytes], bytes] | None = None
 
     def __init__(
         self,
@@ -90,7 +92,12 @@ class Description:
         }
         self._told: weakref.WeakSet[Member] = weakref.WeakSet()  # sessions that were told of changed arguments
         others = [*self._defaults.values(), *bound[0], *bound[1].values()]
-        self._others = None if _are_frozen(others) else others  # what a body could change besides what it is passed
+        self._others = None if are_frozen(others) else others  # what a body could change besides what it is passed
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names of its parameters."""
+        return self._names
 
     @functools.cached_property
     def identity(self) -> object:
@@ -133,14 +140,14 @@ class Description:
         for name in omitted:
             del arguments[name]
         try:
-            return self._encode(arguments), omitted
+            return self._key(arguments), omitted
         except UnrecordableValue:
             sentinels = [name for name, value in arguments.items() if self._is_sentinel(name, value)]
             if not sentinels:
                 raise
         for name in sentinels:
             del arguments[name]
-        return self._encode(arguments), (*omitted, *sentinels)
+        return self._key(arguments), (*omitted, *sentinels)
 
     def watch(
         self, session: Member, before: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -149,13 +156,13 @@ class Description:
 
         ``before``: their canonical bytes. The wrapper calls it last of all, as warnings may be errors.
         """
-        if self._others is None and _are_frozen(args) and _are_frozen(kwargs.values()):
+        if self._others is None and are_frozen(args) and are_frozen(kwargs.values()):
             return None
         parts = (args, kwargs, self._others)
-        snapshot = _marshalled(parts)
+        snapshot = marshalled(parts)
 
         def tell() -> None:
-            if snapshot is None or snapshot != _marshalled(parts):
+            if snapshot is None or snapshot != marshalled(parts):
                 self._tell_changes(session, before, args, kwargs)
 
         return tell
@@ -184,6 +191,10 @@ class Description:
             return []
         rows = differences(decode_tree(before, sort=True), decode_tree(after, sort=True))
         return sorted({path for path, _ in rows})[:_PATHS_MAX]
+
+    def _key(self, arguments: Mapping[str, object]) -> bytes:
+        data = self._encode(arguments)
+        return data if self.refine is None else self.refine(data)
 
     def _encode(self, arguments: Mapping[str, object]) -> bytes:
         return encode_args(arguments, extensions=self._extensions)
@@ -240,14 +251,6 @@ class Description:
             return typing.get_type_hints(shim, getattr(holder, "__globals__", {}), include_extras=True)[name]
         except Exception:  # noqa: BLE001 - evaluating a string annotation can raise anything; it then counts as absent
             return ABSENT
-
-
-def _marshalled(parts: Any) -> bytes | None:
-    """Bytes that change when a part does; None where there are other types than builtin ones."""
-    try:
-        return marshal.dumps(parts, 2)  # version 2 says nothing of who else refers to a part
-    except ValueError:
-        return None
 
 
 def describe(
@@ -366,15 +369,6 @@ def _annotations(fn: Any) -> dict[str, Any]:
         return dict(getattr(fn, "__annotations__", {}))
     except Exception:  # noqa: BLE001 - annotations may be evaluated on access (3.14) and raise anything
         return {}
-
-
-def _are_frozen(values: Collection[Any]) -> bool:
-    """True if no body could change any of them."""
-    for value in values:  # a loop: most have few values, and a generator costs more than all of them
-        kind = type(value)
-        if kind not in _FROZEN and not (kind is tuple and _are_frozen(value)):
-            return False
-    return True
 
 
 def _is_one_of(hint: Any, classes: tuple[type, ...]) -> bool:

@@ -73,7 +73,7 @@ def _begin(
     except UnrecordableValue as error:
         raise session.refuse(error.of(tool.name), tool.name) from None
     # By place: by name costs half more.
-    call = Call(tool.name, arguments, "tool", session.place().path, tool.effect, omitted, tool.rules)
+    call = Call(tool.name, arguments, tool.boundary, session.place().path, tool.effect, omitted, tool.rules)
     pending = session.begin(call, contract)
     return pending, tool.watch(session, arguments, args, kwargs) if pending.runs_body else None
 

@@ -17,6 +17,7 @@ from toolcassette.cli.inspecting import inspect_verb
 from toolcassette.cli.keys import keygen_verb
 from toolcassette.cli.locking import lock_verb
 from toolcassette.cli.looking import ls_verb, schema_verb, verify_verb
+from toolcassette.cli.merging import merge_verb
 from toolcassette.cli.outlet import complain, finish, mute, ready_streams
 from toolcassette.cli.proving import check_proof_verb, prove_verb
 from toolcassette.cli.recovering import recover_verb
@@ -54,6 +55,7 @@ for _verb in (
     verify_verb,
     inspect_verb,
     ls_verb,
+    merge_verb,
     record_verb,
     recover_verb,
     replay_verb,

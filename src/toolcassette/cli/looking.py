@@ -12,25 +12,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from toolcassette import listing
 from toolcassette.cli.differing import in_summary
 from toolcassette.cli.inputs import expand, listed
 from toolcassette.cli.keys import key_options, trust_for
 from toolcassette.cli.locked import Locked
 from toolcassette.cli.outlet import complain, counted, progressing, say, say_json, shown, table
-from toolcassette.errors import FormatError, printable
+from toolcassette.errors import printable
 from toolcassette.format import json_schemas
 from toolcassette.stores import FileStore
-from toolcassette.verify import inspect, verify, verify_all
+from toolcassette.verify import verify_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toolcassette.cli.inputs import Input
+    from toolcassette.listing import Listed
     from toolcassette.verify import Report
 
 __all__ = ["headline", "ls_verb", "report_fields", "schema_verb", "verify_verb"]
 
 _HEAD_CHARS: Final = 8  # enough to compare by eye
+_COLUMNS: Final = ("state", "kind", "calls", "created", "cassette", "tools", "models")
 _ANNOTATIONS_SHOWN: Final = 10  # GitHub shows as many errors of a step
 
 
@@ -156,37 +158,36 @@ def verify_verb(
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="how to say it")
 def ls_verb(paths: tuple[str, ...], form: str) -> int:
-    """List the cassettes in folders, with state, calls and tools
+    """List the cassettes in folders: state, kind, calls, when created, tools and models
 
     A PATH is a file, a folder (default: the one you are in) or - for stdin. Recordings that were not published are
-    listed as open. Tools are those of whole cassettes.
+    listed as open. Kind, tools and models are those of whole cassettes.
     """
-    found: list[tuple[Report, tuple[str, ...] | None]] = []
+    found: list[Listed] = []
     for item in expand(paths or (".",)):
-        report = verify(item.path, store=item.store)
-        if item.folder and report.reason == "not_a_file":
+        row = listing.listed(item.path, store=item.store)
+        if item.folder and row.report.reason == "not_a_file":
             complain(f"{shown(item.path)}: no cassettes here")
         else:
-            found.append((report, _tools(item) if report.ok else None))
+            found.append(row)
     if form == "json":
-        say_json([{**report_fields(report), "tools": tools} for report, tools in found])
+        say_json([_row_fields(row) for row in found])
     elif found:
-        for line in table(("state", "calls", "cassette", "tools"), (_row(report, tools) for report, tools in found)):
+        for line in table(_COLUMNS, map(_row, found)):
             say(line)
-    return max((report.exit_status for report, _ in found), default=0)
+    return max((row.report.exit_status for row in found), default=0)
 
 
-def _row(report: Report, tools: Iterable[str] | None) -> tuple[str, str, str, str]:
-    names = "-" if tools is None else ", ".join(map(printable, tools))
-    return report.state, str(report.calls), shown(report.path), names
+def _row_fields(row: Listed) -> dict[str, Any]:
+    facts = {"kind": row.kind, "tools": row.tools, "models": row.models, "created": row.created}
+    return {**report_fields(row.report), **facts}
 
 
-def _tools(item: Input) -> tuple[str, ...] | None:
-    """The tools of a cassette; None where it changed since it was judged."""
-    try:
-        return tuple(dict.fromkeys(summary.tool for summary in inspect(item.path, store=item.store).tools))
-    except FormatError:
-        return None
+def _row(row: Listed) -> tuple[str, ...]:
+    report = row.report
+    created = (row.created or "-").partition(".")[0]  # to the second
+    names = [", ".join(map(printable, some)) or "-" if some is not None else "-" for some in (row.tools, row.models)]
+    return report.state, row.kind or "-", str(report.calls), created, shown(report.path), *names
 
 
 @click.command("schema", short_help="print the JSON Schema of the format")

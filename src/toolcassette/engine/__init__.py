@@ -28,6 +28,7 @@ from toolcassette.engine.current import (
 from toolcassette.engine.journal import SYNC_POLICIES
 from toolcassette.engine.live import Live
 from toolcassette.engine.mismatch import differences
+from toolcassette.engine.offload import off_loop
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
 from toolcassette.engine.planted import planted as planted_secrets
@@ -38,10 +39,12 @@ from toolcassette.engine.recorder import Recorder
 from toolcassette.engine.replayer import Replayer
 from toolcassette.engine.selection import Selection, glob_matches
 from toolcassette.engine.settings import RecorderSettings, ReplayerSettings
+from toolcassette.engine.streams import CONTEXTS, shape_of
 from toolcassette.engine.verdict import Verdict
 
 __all__ = [
     "COMPLETIONS",
+    "CONTEXTS",
     "EFFECTS",
     "MODE_VARIABLE",
     "ORDERS",
@@ -64,6 +67,7 @@ __all__ = [
     "differences",
     "forbid_live",
     "glob_matches",
+    "off_loop",
     "on_unclaimed",
     "planted_secrets",
     "publish_finished",
@@ -72,5 +76,6 @@ __all__ = [
     "scope",
     "selecting",
     "session_for",
+    "shape_of",
     "sign_published",
 ]

@@ -89,6 +89,7 @@ class Order:
         self.policy = policy
         self._likeness = likeness = likeness or Likeness(cassette)
         self.consumed = bytearray(len(cassette))
+        self.taken = array("I")  # the records that are consumed, in the order in which they were
         self._cassette = cassette
         self._paths = cassette.paths
         self._handed = bytearray(len(cassette))
@@ -216,6 +217,7 @@ class Order:
     def consume(self, number: int, path: Path) -> list[tuple[Path, int]]:
         """Take a record: its start has happened again. Returns the paths whose marks moved, and where to."""
         self.consumed[number] = 1
+        self.taken.append(number)
         records, cursor = self._paths[path], self._cursors[path]
         while cursor < len(records) and self.consumed[records[cursor]]:
             cursor += 1

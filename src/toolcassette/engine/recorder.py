@@ -23,7 +23,7 @@ from toolcassette.engine import current
 from toolcassette.engine.base import Session
 from toolcassette.engine.journal import Journal
 from toolcassette.engine.proof import refuse_signature, sign_published, stale_note
-from toolcassette.engine.publication import publish, refuse_foreign
+from toolcassette.engine.publication import publish, read, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
 from toolcassette.engine.redacting import RecordedRedaction
 from toolcassette.engine.selection import unused_note
@@ -32,12 +32,12 @@ from toolcassette.errors import CassetteError, FormatError, IncludeUnused, Neste
 from toolcassette.format import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from toolcassette.engine.call import Call, Pending, ToolContract
     from toolcassette.engine.selection import Selection
     from toolcassette.engine.settings import RecorderSettings
-    from toolcassette.format import RecordedOutcome
+    from toolcassette.format import RecordedCall, RecordedOutcome
     from toolcassette.stores import Spool, Store
 
 __all__ = ["Recorder"]
@@ -86,6 +86,13 @@ class Recorder(Session):
     def selection(self) -> Selection:
         """What is recorded."""
         return self._selection
+
+    def calls(self) -> Iterable[RecordedCall]:
+        """See ``Session.calls``."""
+        if self.verdict is None or self.verdict.outcome not in ("published", "unchanged"):
+            message = "the calls of a recording can be looked at once it is published"
+            raise RuntimeError(message)
+        return read(self._store, self._name)
 
     @property
     def journal(self) -> Journal:

@@ -101,7 +101,10 @@ class RecordedRedaction:
 
         ``tools`` names the tool of each call. Raises ``StoreError``, and ``RedactionError`` where a rule fails.
         """
+        if self._late <= 1:
+            return writer
         again = writer.again()
+        spool.sync()  # some stores hold what was appended until then
 
         def lines() -> Iterator[bytes]:
             with store.open(spool.name + PARTIAL_SUFFIX) as source:
@@ -117,8 +120,6 @@ class RecordedRedaction:
         self, lines: Callable[[], Iterator[bytes]], tools: Sequence[str], writer: Writer
     ) -> Iterator[bytes] | None:
         """The lines written anew by ``writer``; None where no frame holds what was learned later."""
-        if self._late <= 1:
-            return None
         self._redactor.review()
         streams: dict[int, ChunkRedactor] = {}
         items: dict[int, list[bytes]] = {}

@@ -41,10 +41,12 @@ from toolcassette.errors import (
 from toolcassette.format import decode_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolcassette.engine.call import Call, Pending, ToolContract
     from toolcassette.engine.settings import ReplayerSettings
     from toolcassette.engine.stream_replaying import ReplayedFeed
-    from toolcassette.format import Cassette, RecordedOutcome
+    from toolcassette.format import Cassette, RecordedCall, RecordedOutcome
     from toolcassette.stores import Store
 
 __all__ = ["Replayer"]
@@ -91,6 +93,10 @@ class Replayer(Session):
             message = "the session is not open"
             raise RuntimeError(message)
         return self._playback
+
+    def calls(self) -> Iterable[RecordedCall]:
+        """See ``Session.calls``."""
+        return (self.cassette.call(number) for number in self._played.order.taken)
 
     def begin(self, call: Call, contract: ToolContract) -> Pending:
         """One call, not yet begun."""

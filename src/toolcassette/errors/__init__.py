@@ -23,6 +23,8 @@ inside a major version.
     |- NotSelected              a wrapped tool that the replay does not know
     |- NoSession                no session to put the call in, and it may not run for real
     |- SessionClosed            the session of this call is over
+    |- CacheMiss                replay-only, and the cache has no entry
+    |- CacheExpired             the entry of the cache is older than max_age
     |- RecordedToolError        stands in for a tool's own exception on replay
     `- ToolCancelled            a recorded cancellation that the program did not repeat
 
@@ -32,6 +34,7 @@ Misuse is ``RuntimeError`` or ``ValueError`` and not in this tree: it never look
 from __future__ import annotations
 
 from toolcassette.errors.base import CassetteError, CassetteExists, FormatError, StoreError
+from toolcassette.errors.caching import CacheExpired, CacheMiss
 from toolcassette.errors.recording import (
     IncludeUnused,
     NestedSelection,
@@ -61,6 +64,8 @@ __all__ = [
     "MISMATCH_REASONS",
     "SIGNATURE_REASONS",
     "AmbiguousScope",
+    "CacheExpired",
+    "CacheMiss",
     "CassetteError",
     "CassetteExists",
     "CassetteMismatch",
