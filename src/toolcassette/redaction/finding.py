@@ -130,10 +130,10 @@ class Look:
 
     def _assigned(self, pattern: re.Pattern[str], value: str) -> Iterator[Edit]:
         for match in pattern.finditer(value):
-            rule = secret_name(match.group(1))
+            rule = secret_name(match["name"])
             if rule is not None:
-                ref = self._secrets.everywhere(match.group(2), rule)
-                yield self._edit(*match.span(2), ref, rule)
+                ref = self._secrets.everywhere(match["value"], rule)
+                yield self._edit(*match.span("value"), ref, rule)
 
     def _by_rule(self, rule: Rule, value: str) -> Iterator[Edit]:
         if rule.kind == "directory":
