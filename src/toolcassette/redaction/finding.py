@@ -56,13 +56,18 @@ class Look:
         return self._handed.get(rule)
 
     @property
+    def run_min(self) -> int:
+        """Characters of the shortest base64 that is looked into."""
+        return self._secrets.run_min
+
+    @property
     def has_taken(self) -> bool:
         """True if something was found since ``taken``."""
         return bool(self._rules)
 
     def taken(self, json_path: str) -> list[Finding]:
         """What was found since this was last asked."""
-        rules, self._rules = self._rules, []
+        rules, self._rules = dict.fromkeys(self._rules), []
         return [Finding(rule, json_path) for rule in rules]
 
     def direct(self, value: str, *, binary: bool = False) -> list[Edit]:
