@@ -6,10 +6,10 @@ The items of a stream are looked at one by one, and joined.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcassette.format import TRAILER_BYTES, bulk_members, decode_tree
-from toolcassette.redaction import NEWEST, Redactor, Rules, texts_of
+from toolcassette.redaction import NEWEST, Redactor, Rules, text_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ class _Joined:
     """The texts of a stream so far, by JSON path."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, list[str]] = {}
+        self._texts: dict[tuple[str, type], list[Any]] = {}
         self._frame = 0
         self._found = False
 
@@ -58,7 +58,7 @@ class _Joined:
         self._frame = frame
         self._found = self._found or found_here
         for path, text in texts_of(decode_tree(data)):
-            self._texts.setdefault(path, []).append(text)
+            self._texts.setdefault((path, type(text)), []).append(text)
 
     def findings(self, redactor: Redactor) -> list[tuple[int, str, str]]:
         """What only the joined items hold, at the frame of the last one."""
@@ -66,7 +66,7 @@ class _Joined:
             return []
         return [
             (self._frame, f"$.value{path.removeprefix('$')}", rule)
-            for path, parts in self._texts.items()
+            for (path, kind), parts in self._texts.items()
             if len(parts) > 1
-            for rule in redactor.text_rules("".join(parts))
+            for rule in redactor.text_rules("".join(parts) if kind is str else text_of(b"".join(parts)))
         ]

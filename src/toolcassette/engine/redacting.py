@@ -85,9 +85,12 @@ class RecordedRedaction:
         """How many secrets are looked for everywhere."""
         return self._redactor.known
 
-    def learned(self, before: int) -> None:
-        """Note that frames written so far did not know of what is known now, if that is more than ``before``."""
-        if self._redactor.known != before:
+    def learned(self, before: int, *, again: bool = False) -> None:
+        """Note that frames written so far did not know of what is known now, if that is more than ``before``.
+
+        ``again``: what was written has to be looked at once more in any case.
+        """
+        if again or self._redactor.known != before:
             self._late = self._frames()
 
     def unused(self) -> list[str]:
@@ -125,12 +128,13 @@ class RecordedRedaction:
         items: dict[int, list[bytes]] = {}
         differs = False
         for number, line in enumerate(lines()):
-            if number >= self._late:
-                break
+            if number >= self._late and b'"kind":"call/chunk"' not in line[:48]:
+                continue
             call, members = bulk_members(line)
-            for member, data in members:
+            for member, data in members if number < self._late or call in streams else ():
                 if member == "chunk":
-                    stream = streams.setdefault(call, ChunkRedactor(self._redactor, self._own.get(tools[call], ())))
+                    own = self._own.get(tools[call], ())
+                    stream = streams.setdefault(call, ChunkRedactor(self._redactor, own, whole=True))
                     items.setdefault(call, []).extend(stream.add(data))
                 differs = differs or self._again(tools[call], member, data) != data
         for call, stream in streams.items():
@@ -184,7 +188,7 @@ class Chunks:
         except RedactionError as error:
             raise error.of(self._call.tool) from None
         finally:
-            self._redaction.learned(known)
+            self._redaction.learned(known, again=self._redactor.overflowed)
         for item in ready:
             if b"redacted" in item:
                 _fits(self._call, item, functools.partial(self._contract.decode_chunk, handed_out(item, _nobody)))

@@ -34,6 +34,7 @@ from toolcassette.redaction.rules import (
 )
 from toolcassette.redaction.secrets import DECLARED_MIN, from_environment
 from toolcassette.redaction.standins import Ref
+from toolcassette.redaction.views import text_of
 
 __all__ = [
     "DECLARED_MIN",
@@ -64,5 +65,6 @@ __all__ = [
     "recorded_set",
     "rules_of",
     "secret_name",
+    "text_of",
     "texts_of",
 ]

@@ -56,13 +56,18 @@ class Look:
         return self._handed.get(rule)
 
     @property
+    def run_min(self) -> int:
+        """Characters of the shortest base64 that is looked into."""
+        return self._secrets.run_min
+
+    @property
     def has_taken(self) -> bool:
         """True if something was found since ``taken``."""
         return bool(self._rules)
 
     def taken(self, json_path: str) -> list[Finding]:
         """What was found since this was last asked."""
-        rules, self._rules = self._rules, []
+        rules, self._rules = dict.fromkeys(self._rules), []
         return [Finding(rule, json_path) for rule in rules]
 
     def direct(self, value: str, *, binary: bool = False) -> list[Edit]:
@@ -130,10 +135,10 @@ class Look:
 
     def _assigned(self, pattern: re.Pattern[str], value: str) -> Iterator[Edit]:
         for match in pattern.finditer(value):
-            rule = secret_name(match.group(1))
+            rule = secret_name(match["name"])
             if rule is not None:
-                ref = self._secrets.everywhere(match.group(2), rule)
-                yield self._edit(*match.span(2), ref, rule)
+                ref = self._secrets.everywhere(match["value"], rule)
+                yield self._edit(*match.span("value"), ref, rule)
 
     def _by_rule(self, rule: Rule, value: str) -> Iterator[Edit]:
         if rule.kind == "directory":

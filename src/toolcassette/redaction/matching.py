@@ -15,6 +15,7 @@ Rule: nothing here guesses. What could stand for two records with different outc
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,7 +25,7 @@ from toolcassette.redaction.redactor import REPLAYED_FIRST, Redactor
 from toolcassette.redaction.rules import Rules
 from toolcassette.redaction.secrets import is_random
 from toolcassette.redaction.standins import STANDIN, Ref, is_redacted, ref_of, shown, unescaped
-from toolcassette.redaction.views import Edit, applied, edits, has_run
+from toolcassette.redaction.views import RUN_MIN, Edit, applied, bytes_of, edits, has_run, parted, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -103,6 +104,7 @@ class _Holes:
     """Puts holes in the place of stand-ins, however these are encoded."""
 
     encodes = False
+    run_min = RUN_MIN
 
     def direct(self, text: str, *, binary: bool = False) -> list[Edit]:
         del binary
@@ -128,12 +130,13 @@ class _Holes:
         return again
 
     def _bytes(self, node: dict[str, Any]) -> Any:
-        try:
-            text = base64.b64decode(node["v"]).decode("utf-8")
-        except ValueError:
-            return node
+        text = text_of(base64.b64decode(node["v"]))
         found = edits(text, self)
-        return node | {"v": applied(text, found), "as": "text"} if found else node
+        if not found:
+            return node
+        parts = parted(text, found)
+        kept = (base64.b64encode(bytes_of(part)).decode("ascii") for part in parts[::2])
+        return node | {"v": [*itertools.chain.from_iterable(zip(kept, [*parts[1::2], ""], strict=True))]}
 
 
 def _place(item: Tree) -> bytes:
