@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcassette.contracts import JsonSchema, encode_args
 from toolcassette.engine import differences
 from toolcassette.errors import UnrecordableValue, printable
-from toolcassette.format import decode_tree
+from toolcassette.format import decode_tree, encode_tree, may_hold_tags
 from toolcassette.promise import ABSENT, promise
 
 if TYPE_CHECKING:
@@ -145,14 +145,34 @@ class Description:
         """
         if self._others is None and _are_frozen(args) and _are_frozen(kwargs.values()):
             return None
+        if self._plain is not None and not may_hold_tags(before):  # most calls: what is written says it all
+
+            def tell() -> None:
+                if self._text(args, kwargs) != before:
+                    self._tell_changes(session, before, args, kwargs)
+
+            return tell
         parts = (args, kwargs, self._others)
         snapshot = _marshalled(parts)
 
-        def tell() -> None:
+        def tell_by_snapshot() -> None:
             if snapshot is None or snapshot != _marshalled(parts):
                 self._tell_changes(session, before, args, kwargs)
 
-        return tell
+        return tell_by_snapshot
+
+    def _text(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """What ``arguments`` says of JSON values, without its proof: a list that became an equal tuple looks the same.
+
+        Of other values, anything.
+        """
+        arguments = self._bind(args, kwargs)
+        for name in self._left_out_names():
+            arguments.pop(name, None)
+        try:
+            return encode_tree(arguments, sort=True)
+        except (TypeError, ValueError, RecursionError):
+            return b""
 
     def _tell_changes(self, session: Member, before: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Warn, once a session, that the body changed arguments in place."""
