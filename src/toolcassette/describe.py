@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcassette.contracts import JsonSchema, encode_args
 from toolcassette.engine import EFFECTS, differences
 from toolcassette.errors import UnrecordableValue, printable
-from toolcassette.format import decode_tree
-from toolcassette.promise import ABSENT, promise
+from toolcassette.format import decode_tree, encode_tree, may_hold_tags
+from toolcassette.promise import ABSENT, annotations_of, is_one_of, promise
 from toolcassette.redaction import compiled
 from toolcassette.snapshots import are_frozen, marshalled
 
@@ -112,7 +112,7 @@ class Description:
         if self.fn is not self._target:  # a partial or a callable object: hints come from elsewhere than the signature
             shown = inspect.signature(self.fn)
             wrapper.__signature__ = shown
-            hints = _annotations(self._target)
+            hints = annotations_of(self._target)
             wrapper.__annotations__ = {k: v for k, v in hints.items() if k == "return" or k in shown.parameters}
             wrapper.__name__ = wrapper.__qualname__ = self.name
             doc = None if isinstance(self.fn, functools.partial) else type(self.fn).__doc__
@@ -158,14 +158,36 @@ class Description:
         """
         if self._others is None and are_frozen(args) and are_frozen(kwargs.values()):
             return None
+        if (
+            self._plain is not None and self.refine is None and not may_hold_tags(before)
+        ):  # most calls: what is written says it all
+
+            def tell() -> None:
+                if self._text(args, kwargs) != before:
+                    self._tell_changes(session, before, args, kwargs)
+
+            return tell
         parts = (args, kwargs, self._others)
         snapshot = marshalled(parts)
 
-        def tell() -> None:
+        def tell_by_snapshot() -> None:
             if snapshot is None or snapshot != marshalled(parts):
                 self._tell_changes(session, before, args, kwargs)
 
-        return tell
+        return tell_by_snapshot
+
+    def _text(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """What ``arguments`` says of JSON values, without its proof: a list that became an equal tuple looks the same.
+
+        Of other values, anything.
+        """
+        arguments = self._bind(args, kwargs)
+        for name in self._left_out_names():
+            arguments.pop(name, None)
+        try:
+            return encode_tree(arguments, sort=True)
+        except (TypeError, ValueError, RecursionError):
+            return b""
 
     def _tell_changes(self, session: Member, before: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Warn, once a session, that the body changed arguments in place."""
@@ -232,14 +254,14 @@ class Description:
             by_type = {
                 name
                 for name in self._signature.parameters
-                if self._omit_types and _is_one_of(self._hint(name), self._omit_types)
+                if self._omit_types and is_one_of(self._hint(name), self._omit_types)
             }
             self._left_out = self._omit | by_type
         return self._left_out
 
     def _hint(self, name: str) -> Any:
         """One resolved hint; ``ABSENT`` where there is none, or where it cannot be resolved."""
-        annotation = _annotations(self._target).get(name, ABSENT)
+        annotation = annotations_of(self._target).get(name, ABSENT)
         if annotation is ABSENT:
             return ABSENT
 
@@ -359,24 +381,9 @@ def _kind(target: Callable[..., Any]) -> str:
             return kind
     if inspect.iscoroutinefunction(inspect.unwrap(target)):
         return "shell"
-    returns = _annotations(target).get("return")
+    returns = annotations_of(target).get("return")
     named = returns.partition("[")[0].rpartition(".")[2] if isinstance(returns, str) else typing.get_origin(returns)
     return "shell" if named in (*_AWAITABLES, "Awaitable", "Coroutine") else "sync"
-
-
-def _annotations(fn: Any) -> dict[str, Any]:
-    try:
-        return dict(getattr(fn, "__annotations__", {}))
-    except Exception:  # noqa: BLE001 - annotations may be evaluated on access (3.14) and raise anything
-        return {}
-
-
-def _is_one_of(hint: Any, classes: tuple[type, ...]) -> bool:
-    origin = typing.get_origin(hint)
-    if origin is typing.Annotated:
-        return _is_one_of(typing.get_args(hint)[0], classes)
-    kind = hint if origin is None else origin
-    return isinstance(kind, type) and issubclass(kind, classes)
 
 
 def _plain_names(signature: inspect.Signature) -> tuple[str, ...] | None:

@@ -49,7 +49,7 @@ def read(
             raise FormatError("not_published")
         if source.size <= HELD_BYTES:
             with source:
-                data = b"".join(source.blocks())
+                data = source.read_at(0, source.size)
                 return parse_cassette(data, line_bytes_max=LINE_BYTES_CEILING, calls_max=calls_max, watch=watch)
         lock = threading.Lock()  # a source has one reader at a time, a cassette any number
 
