@@ -178,7 +178,7 @@ def ls_verb(paths: tuple[str, ...], form: str) -> int:
 
 def _row(report: Report, tools: Iterable[str] | None) -> tuple[str, str, str, str]:
     names = "-" if tools is None else ", ".join(map(printable, tools))
-    return report.state, str(report.calls), shown(report.path), names
+    return _verdict(report), str(report.calls), shown(report.path), names
 
 
 def _tools(item: Input) -> tuple[str, ...] | None:

@@ -22,7 +22,7 @@ from toolcassette.engine.mismatch import differences
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
 from toolcassette.engine.playback import COMPLETIONS
-from toolcassette.engine.proof import sign_published
+from toolcassette.engine.proof import sign_published, stale_note
 from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder, RecorderSettings
 from toolcassette.engine.replayer import Replayer, ReplayerSettings
@@ -60,4 +60,5 @@ __all__ = [
     "selecting",
     "session_for",
     "sign_published",
+    "stale_note",
 ]
