@@ -246,6 +246,21 @@ def test_a_table_of_reasons_is_complete(heading: str, wanted: dict[str, str]) ->
     assert [codes_in(row[0])[0] for row in rows_of(read("README.md"), heading)] == list(wanted)
 
 
+def test_every_attack_has_its_tests() -> None:
+    rows = rows_of(read("SECURITY.md"), "### Each attack, and the test of it")
+    assert len(rows) > 30
+    assert [row[0] for row in rows if not codes_in(row[2])] == ["secrets in arguments and results; a leaked cassette"]
+    missing = [name for row in rows for name in codes_in(row[2]) if not is_test(name)]
+    assert missing == []
+
+
+def is_test(name: str) -> bool:
+    """Whether ``file::test``, below ``tests``, is a test."""
+    file, _, test = name.partition("::")
+    path = REPOSITORY / "tests" / file
+    return path.exists() and re.search(rf"^(async )?def {test}\(", path.read_text("utf-8"), re.MULTILINE) is not None
+
+
 def test_the_exit_statuses_of_signature_reasons_are_true() -> None:
     shown = {codes_in(row[0])[0]: int(row[1]) for row in rows_of(read("README.md"), "### Signature reasons")}
     assert shown == {reason: tc.SignatureError(reason).exit_status for reason in errors.SIGNATURE_REASONS}

@@ -21,6 +21,8 @@ NAMES = [
     "causal-few",
     "causal-more",
     "causal-many",
+    "verify-signed",
+    "sign",
     "import",
 ]  # fmt: skip
 GROUPS = [f"frames-per-sync-{kind}-{callers}" for kind in ("async", "threads") for callers in (10, 100)]

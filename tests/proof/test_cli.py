@@ -230,6 +230,18 @@ def test_record_refuses_before_the_command_runs(tmp_path, keys):
     assert judged(tmp_path / NAME, keys.vkey("ci")) == "signed"
 
 
+def test_record_again_says_that_the_signature_is_stale(tmp_path, keys):
+    program(tmp_path)
+    assert record(tmp_path, "--sign", keys.private("ci")).returncode == 0
+    program(tmp_path, "weather('Oslo')")
+    done = record(tmp_path, "--replace")
+    assert done.returncode == 0
+    assert "note: the signature beside the cassette is of the one that was replaced" in done.stderr
+    done = run(tmp_path, "ls")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1].split()[:2] == ["not", "proven"]
+
+
 def test_record_of_a_command_that_makes_no_call(tmp_path, keys):
     program(tmp_path, "pass")
     assert record(tmp_path, "--sign", keys.private("ci"), "--allow-empty", "--no-strict-include").returncode == 0
@@ -246,6 +258,8 @@ def test_the_command_does_not_learn_the_key(tmp_path, keys):
 # -- the policy of a revision ------------------------------------------------------------------------------------------
 
 FILES = {
+    "pytest.toml": "[pytest]\ntoolcassette_require_signature = '{number}'\ntoolcassette_trusted_keys = ['{keys}']\n",
+    "./pyproject.toml": "[tool.pytest]\ntoolcassette_require_signature = true\ntoolcassette_trusted_keys = ['{keys}']\n",
     "pytest.ini": "[pytest]\ntoolcassette_require_signature = {number}\ntoolcassette_trusted_keys =\n    {keys}\n",
     "pyproject.toml": (
         "[tool.pytest.ini_options]\ntoolcassette_require_signature = {number}\ntoolcassette_trusted_keys = ['{keys}']\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import pytest
 
 import toolcassette as tc
 from tests.proof.helpers import NAME, cassette_bytes, judged, note_over, put, rehashed, sidecar
+from toolcassette.crypto import sidecar as sidecar_module
 from toolcassette.crypto import survey_cassette
 from toolcassette.engine.publication import publish
+from toolcassette.stores import FileOps
 from toolcassette.surveying import Surveyors, _Worker
 
 tool = tc.Registry().wrap(lambda city: f"sun in {city}", name="weather")
@@ -213,6 +216,52 @@ def test_nobody_signs_what_two_readers_read_in_two_ways(file, keys):
     with pytest.raises(tc.FormatError) as caught:
         tc.sign(file, keys.private("ci"))
     assert caught.value.reason == "bulk"
+
+
+def test_of_two_who_sign_at_once_no_line_is_lost(file, keys):
+    """The second has read the signature when the first has not written yet."""
+    file.write_bytes(data := cassette_bytes("sun"))
+    real = sidecar_module.read_signature
+    waiting = [lambda: tc.sign(file, keys.private("ann"))]
+
+    def meanwhile(store, name):
+        found = real(store, name)
+        if waiting:
+            waiting.pop()()
+        return found
+
+    with mock.patch.object(sidecar_module, "read_signature", meanwhile):
+        assert tc.sign(file, keys.private("ci")) == "co-signed"
+    assert sidecar(file).read_bytes() == note_over(data, keys.signer("ann"), keys.signer("ci"))
+
+    def inside(store, name):
+        """At the second look the partial is there: whoever comes now is refused."""
+        looks.append(name)
+        if len(looks) == 2:
+            with pytest.raises(tc.CassetteExists) as caught:
+                tc.sign(file, keys.private("bob"))
+            assert caught.value.what == "live_partial"
+        return real(store, name)
+
+    looks: list[str] = []
+    with mock.patch.object(sidecar_module, "read_signature", inside):
+        assert tc.sign(file, keys.private("eve")) == "co-signed"
+    assert sorted(path.name for path in file.parent.glob(f"{NAME}*")) == [NAME, f"{NAME}.sig"]
+
+
+def test_a_disk_that_is_full_leaves_the_signature_that_is_there(file, keys, monkeypatch):
+    put(file, cassette_bytes("sun"), keys.signer("ci"))
+    before = sidecar(file).read_bytes()
+
+    def full(self, fd, data):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(FileOps, "write", full)
+    with pytest.raises(tc.StoreError):
+        tc.sign(file, keys.private("ann"))
+    monkeypatch.undo()
+    assert sidecar(file).read_bytes() == before
+    assert tc.sign(file, keys.private("ann")) == "co-signed"
 
 
 def test_a_partial_is_not_signed(tmp_path, keys):

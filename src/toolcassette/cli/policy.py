@@ -25,8 +25,11 @@ __all__ = ["policy_at"]
 
 # As pytest looks for them: (file, where in it)
 _FILES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("pytest.toml", ("pytest",)),
+    (".pytest.toml", ("pytest",)),
     ("pytest.ini", ("pytest",)),
     (".pytest.ini", ("pytest",)),
+    ("pyproject.toml", ("tool", "pytest")),
     ("pyproject.toml", ("tool", "pytest", "ini_options")),
     ("tox.ini", ("pytest",)),
     ("setup.cfg", ("tool:pytest",)),

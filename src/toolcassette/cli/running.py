@@ -21,7 +21,7 @@ from toolcassette.cli.child import run
 from toolcassette.cli.keys import key_options, trust_for
 from toolcassette.cli.outlet import complain, counted, in_flags, shown
 from toolcassette.crypto import SIGNATURE_SUFFIX, read_signer
-from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished, sign_published
+from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished, sign_published, stale_note
 from toolcassette.errors import CassetteError, CassetteExists, FormatError, printable
 from toolcassette.session import Options, record, replay
 from toolcassette.stores import FileStore
@@ -271,6 +271,9 @@ class _Recording:
         if self._signer is not None:
             sign_published(_STORE, self._name, self._signer, outcome)
             complain(f"signed {self._file} by {printable(self._signer.verifier.name)}")
+        elif self._options.replace and outcome == "published":
+            for note in stale_note(_STORE, self._name):
+                complain(f"note: {note}")
 
 
 def _judge_replay(file: str, recorded: int, ended: Ended) -> int:

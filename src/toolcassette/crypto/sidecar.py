@@ -7,12 +7,14 @@ signed of the same content stays.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from toolcassette.crypto.checkpoint import Checkpoint, FrameTree
 from toolcassette.crypto.notes import NOTE_BYTES_MAX, Note, signed
-from toolcassette.errors import FormatError, SignatureError
+from toolcassette.errors import FormatError, SignatureError, StoreError
 from toolcassette.format import LINE_BYTES_CEILING, Reader
 
 if TYPE_CHECKING:
@@ -87,37 +89,45 @@ def sign(
     facts = survey_cassette(store, name)
     if head not in (None, facts.head):
         raise SignatureError("head_differs")
-    before = read_signature(store, name)
-    fresh = Note(facts.checkpoint.text, ())
-    try:
-        base = fresh if before is None else _fitting(before, facts.checkpoint)
-    except SignatureError:
-        if not replace:
-            raise
-        base = fresh
-    note = signed(base, signer) if co_sign or not base.lines else base
-    if note == base:
+    add = functools.partial(_added, store, name, signer, text=facts.checkpoint.text, replace=replace, co_sign=co_sign)
+    if add()[0] == "unchanged":
         return "unchanged"
-    _write(store, name, facts.checkpoint.cassette, note.to_bytes(), replace=before is not None)
-    if before is None:
-        return "signed"
-    return "replaced" if base is fresh else "co-signed"
-
-
-def _fitting(data: bytes, checkpoint: Checkpoint) -> Note:
-    note = Note.parse(data)
-    if note.text != checkpoint.text:
-        raise SignatureError("signature_stale")
-    return note
-
-
-def _write(store: Store, name: str, cassette: str, data: bytes, *, replace: bool) -> None:
-    spool = store.create(name + SIGNATURE_SUFFIX, cassette_id=cassette, replace=replace, set_aside=True)
+    # Begun before it is read again: of two who sign at once, one is refused, and no line is lost.
+    spool = store.create(name + SIGNATURE_SUFFIX, cassette_id=facts.checkpoint.cassette, replace=True, set_aside=True)
     try:
-        spool.append(data)
-        if replace:
-            spool.swap()
+        done, note = add()
+        if done == "unchanged":
+            spool.discard()
         else:
-            spool.publish()
+            spool.append(note.to_bytes())
+            spool.swap()
+        return done
+    except BaseException:
+        with suppress(StoreError):
+            spool.discard()
+        raise
     finally:
         spool.keep()
+
+
+def _added(store: Store, name: str, signer: Signer, *, text: str, replace: bool, co_sign: bool) -> tuple[str, Note]:
+    """The signature file with a line of the signer, and what that does to the one that stands there."""
+    before = read_signature(store, name)
+    base = Note(text, ())
+    done = "signed"
+    if before is not None:
+        try:
+            base, done = _fitting(before, text), "co-signed"
+        except SignatureError:
+            if not replace:
+                raise
+            done = "replaced"
+    note = signed(base, signer) if co_sign or not base.lines else base
+    return ("unchanged" if note == base else done), note
+
+
+def _fitting(data: bytes, text: str) -> Note:
+    note = Note.parse(data)
+    if note.text != text:
+        raise SignatureError("signature_stale")
+    return note

@@ -33,7 +33,7 @@ from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
 from toolcassette.engine.planted import planted as planted_secrets
 from toolcassette.engine.playback import COMPLETIONS
-from toolcassette.engine.proof import sign_published
+from toolcassette.engine.proof import sign_published, stale_note
 from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder
 from toolcassette.engine.replayer import Replayer
@@ -78,4 +78,5 @@ __all__ = [
     "session_for",
     "shape_of",
     "sign_published",
+    "stale_note",
 ]
