@@ -26,6 +26,7 @@ from toolcassette.engine import (
 )
 from toolcassette.format import CALLS_MAX, LINE_BYTES_CEILING, LINE_BYTES_MAX
 from toolcassette.stores import FileStore, Store
+from toolcassette.telemetry import TracedRecorder, TracedReplayer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +78,8 @@ class Options:
     verdict), ``required`` (the same, but that is a mismatch), ``immediate``.
 
     Both: ``strict_include`` fails when a pattern of include selected nothing; ``line_bytes_max`` (bytes, at most 64
-    MiB) and ``calls_max`` are limits; ``store`` is where cassettes live.
+    MiB) and ``calls_max`` are limits; ``store`` is where cassettes live. ``tracer`` (of OpenTelemetry, or anything with
+    ``start_as_current_span``) is told of each call; with ``trace_values`` also of arguments and results, as they are.
     """
 
     order: str | None = None
@@ -93,6 +95,8 @@ class Options:
     stall_after: float = 5.0
     line_bytes_max: int = LINE_BYTES_MAX
     calls_max: int = CALLS_MAX
+    tracer: object = dataclasses.field(default=None, repr=False, compare=False)
+    trace_values: bool = False
     store: Store = dataclasses.field(default_factory=FileStore, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +211,10 @@ def _recorder(file: str, selection: Selection, options: Options, *, publish: boo
         line_bytes_max=options.line_bytes_max,
         calls_max=options.calls_max,
     )
+    if options.tracer is not None:
+        return TracedRecorder(
+            options.store, file, selection, settings, tracer=options.tracer, values=options.trace_values
+        )
     return Recorder(options.store, file, selection, settings)
 
 
@@ -220,4 +228,8 @@ def _replayer(file: str, selection: Selection | None, options: Options) -> Repla
         cancelled=options.cancelled,
         stall_after=options.stall_after,
     )
+    if options.tracer is not None:
+        return TracedReplayer(
+            options.store, file, selection, settings, tracer=options.tracer, values=options.trace_values
+        )
     return Replayer(options.store, file, selection, settings)

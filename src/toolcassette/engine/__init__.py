@@ -27,6 +27,7 @@ from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder, RecorderSettings
 from toolcassette.engine.replayer import Replayer, ReplayerSettings
 from toolcassette.engine.selection import Selection, glob_matches
+from toolcassette.engine.stream_replaying import ReplayedFeed
 from toolcassette.engine.streams import CONTEXTS, shape_of
 from toolcassette.engine.verdict import Verdict
 
@@ -42,6 +43,7 @@ __all__ = [
     "Pending",
     "Recorder",
     "RecorderSettings",
+    "ReplayedFeed",
     "Replayer",
     "ReplayerSettings",
     "Selection",
