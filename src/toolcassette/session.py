@@ -31,6 +31,7 @@ from toolcassette.engine import (
 from toolcassette.format import CALLS_MAX, LINE_BYTES_CEILING, LINE_BYTES_MAX
 from toolcassette.redaction import DECLARED_MIN, OFF, Rules, rules_of
 from toolcassette.stores import FileStore, Store
+from toolcassette.telemetry import TracedRecorder, TracedReplayer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,7 +98,8 @@ class Options:
     cassette, and needs the same rules of your own. ``on_secret`` says what becomes of a replay whose cassette holds a
     secret: ``refuse`` (``SecretFound``), ``warn`` or ``ignore``. ``strict_include`` fails when a pattern of include
     selected nothing; ``line_bytes_max`` (bytes, at most 64 MiB) and ``calls_max`` are limits; ``store`` is where
-    cassettes live.
+    cassettes live. ``tracer`` (of OpenTelemetry, or anything with
+    ``start_as_current_span``) is told of each call; with ``trace_values`` also of arguments and results, as they are.
     """
 
     order: str | None = None
@@ -122,6 +124,8 @@ class Options:
     require_signature: bool = False
     threshold: int = 1
     expect_head: str | None = None
+    tracer: object = dataclasses.field(default=None, repr=False, compare=False)
+    trace_values: bool = False
     store: Store = dataclasses.field(default_factory=FileStore, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -271,6 +275,10 @@ def _recorder(file: str, selection: Selection, options: Options, *, publish: boo
         secrets=tuple(options.secrets),
         signer=read_signer(options.sign) if options.sign is not None and publish else None,
     )
+    if options.tracer is not None:
+        return TracedRecorder(
+            options.store, file, selection, settings, tracer=options.tracer, values=options.trace_values
+        )
     return Recorder(options.store, file, selection, settings)
 
 
@@ -289,4 +297,8 @@ def _replayer(file: str, selection: Selection | None, options: Options) -> Repla
         trust=trust_of(options.trusted_keys, required=options.require_signature, threshold=options.threshold),
         expect_head=options.expect_head,
     )
+    if options.tracer is not None:
+        return TracedReplayer(
+            options.store, file, selection, settings, tracer=options.tracer, values=options.trace_values
+        )
     return Replayer(options.store, file, selection, settings)

@@ -39,6 +39,7 @@ from toolcassette.engine.recorder import Recorder
 from toolcassette.engine.replayer import Replayer
 from toolcassette.engine.selection import Selection, glob_matches
 from toolcassette.engine.settings import RecorderSettings, ReplayerSettings
+from toolcassette.engine.stream_replaying import ReplayedFeed
 from toolcassette.engine.streams import CONTEXTS, shape_of
 from toolcassette.engine.verdict import Verdict
 
@@ -55,6 +56,7 @@ __all__ = [
     "Pending",
     "Recorder",
     "RecorderSettings",
+    "ReplayedFeed",
     "Replayer",
     "ReplayerSettings",
     "Selection",

@@ -59,6 +59,7 @@ class Recorder(Session):
         super().__init__()
         self._store = store
         self._name = name
+        self.cassette_id = ""  # 32 hex digits, once it is open
         self._selection = selection
         self._settings = settings
         # Re-entrant only so that a finaliser that calls a tool meets an error and not a deadlock.
@@ -293,7 +294,7 @@ class Recorder(Session):
 
     def _open(self) -> None:
         settings = self._settings
-        cassette = secrets.token_hex(16)
+        self.cassette_id = cassette = secrets.token_hex(16)
         self._name = self._store.resolve(self._name)
         if settings.replace:
             refuse_foreign(self._store, self._name)
