@@ -8,6 +8,7 @@ import copy
 import logging
 import pickle
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ import toolcassette as tc
 from tests.engine.doubles import NAME, WatchedStore, resealed
 from tests.stores.conftest import FaultyOps
 from toolcassette import errors
+from toolcassette.crypto import Note, Signer
 from toolcassette.engine.path import scope
 from toolcassette.process import STATUS_VARIABLE, _Process
 from toolcassette.reasons import (
@@ -28,7 +30,6 @@ from toolcassette.reasons import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 CLASSES = [cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.CassetteError)]
 
@@ -41,6 +42,7 @@ EXAMPLES: list[errors.CassetteError] = [
     tc.NotPublished("open_call", detail="2 open"),
     tc.NestedSelection(tool="in", inside="out"),
     tc.IncludeUnused(["a", "b*"]),
+    tc.SignatureError("signature_wrong", key="ci.example/recorder"),
     tc.UnrecordableValue(json_path="$.a", type_name="object", why="has no form").of("t"),
     tc.RedactionError("rule_failed", rule="mine", json_path="$.a", detail="OSError").of("t"),
     tc.SecretFound([(1, "$.args.key", "api-key")]),
@@ -48,6 +50,8 @@ EXAMPLES: list[errors.CassetteError] = [
     tc.CassettePoisoned(FIRST),
     tc.ContractMismatch(json_path="$", wanted="int").at("t", ("a",), 1),
     tc.UnconsumedCalls([tc.LeftOver("t", ("a",), 0, wrapped=False)]),
+    tc.CacheMiss("t"),
+    tc.CacheExpired("t", age=3.5, max_age=1),
     tc.NotSelected("t"),
     tc.NoSession("older_thread", tool="t"),
     errors.AmbiguousScope("researcher"),
@@ -104,6 +108,18 @@ def test_every_format_reason_has_words(reason):
     assert " at frame" not in str(tc.FormatError(reason))
 
 
+@pytest.mark.parametrize("reason", errors.SIGNATURE_REASONS)
+def test_every_signature_reason_has_words(reason):
+    what, advice, exit_status = errors.SIGNATURE_REASONS[reason]
+    assert what
+    assert advice
+    assert exit_status in (1, 2)
+    error = tc.SignatureError(reason, key="ann")
+    assert str(error) == f"{what}: ann ({reason}); {advice}"
+    assert (error.reason, error.key, error.exit_status) == (reason, "ann", exit_status)
+    assert str(tc.SignatureError(reason)) == f"{what} ({reason}); {advice}"
+
+
 @pytest.mark.parametrize("reason", errors.MISMATCH_REASONS)
 def test_every_mismatch_reason_has_words(reason):
     error = tc.CassetteMismatch(reason, tool="t")
@@ -138,6 +154,7 @@ NASTY = "a\x1b[31m\u202e\u200b\nb"
         tc.ToolCancelled(NASTY),
         tc.NoSession("forbidden", tool=NASTY),
         tc.IncludeUnused([NASTY]),
+        tc.SignatureError("signature_wrong", key=NASTY),
         tc.NestedSelection(tool=NASTY, inside=NASTY),
         tc.CassetteMismatch("exhausted", tool=NASTY, path=[NASTY], differs=[NASTY]),
         tc.CassettePoisoned(tc.CassetteMismatch("exhausted", tool=NASTY, path=[NASTY])),
@@ -337,9 +354,56 @@ def unused(scene: Scene) -> None:
         scene.echo(CANARY)
 
 
+def cached(scene: Scene, **options: Any) -> str:
+    return tc.cache(scene.folder, **options).wrap(lambda value: value)(CANARY)
+
+
 def not_selected(scene: Scene) -> None:
     with tc.replay(scene.cassette()):
         scene.outer(CANARY)
+
+
+def signed(scene: Scene) -> Path:
+    key = scene.folder / f"{CANARY}.key"
+    signer = Signer.generate("ci.example/recorder")
+    key.write_bytes(signer.to_bytes())
+    key.with_suffix(".pub").write_text(f"{signer.verifier}\n", "utf-8")
+    tc.sign(scene.cassette(), key)
+    return key.with_suffix(".pub")
+
+
+def unsigned(scene: Scene) -> None:
+    keys = signed(scene)
+    Path(f"{scene.file}.sig").unlink()
+    with tc.replay(scene.file, trusted_keys=[str(keys)], require_signature=True):
+        pass
+
+
+def stale_signature(scene: Scene) -> None:
+    keys = signed(scene)
+    with tc.record(scene.file, ["echo"], replace=True):
+        scene.echo(CANARY + "?")
+    with tc.replay(scene.file, trusted_keys=[str(keys)]):
+        pass
+
+
+def wrong_signature(scene: Scene) -> None:
+    keys = signed(scene)
+    sidecar = Path(f"{scene.file}.sig")
+    note = Note.parse(sidecar.read_bytes())
+    sidecar.write_bytes(Note(note.text, (note.lines[0]._replace(signature=bytes(64)),)).to_bytes())
+    with tc.replay(scene.file, trusted_keys=[str(keys)]):
+        pass
+
+
+def key_file_that_is_gone(scene: Scene) -> None:
+    tc.replay(scene.cassette(), trusted_keys=[str(scene.folder / "gone")])
+
+
+def key_file_without_a_key(scene: Scene) -> None:
+    key = scene.folder / CANARY
+    key.write_text(f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----\n", "utf-8")
+    tc.sign(scene.cassette(), key)
 
 
 def forbidden(scene: Scene) -> None:
@@ -504,7 +568,14 @@ SCENES: list[tuple[Callable[[Scene], Any], type[errors.CassetteError], str | Non
     (poisoned, tc.CassettePoisoned, "arguments_differ"),
     (contract, tc.ContractMismatch, "contract_differs"),
     (replaying(lambda s: s.echo(CANARY)), tc.UnconsumedCalls, None),
+    (lambda s: cached(s, mode="replay-only"), tc.CacheMiss, None),
+    (lambda s: [cached(s, max_age=0), cached(s, max_age=0)], tc.CacheExpired, None),
     (not_selected, tc.NotSelected, None),
+    (unsigned, tc.SignatureError, "signature_missing"),
+    (stale_signature, tc.SignatureError, "signature_stale"),
+    (wrong_signature, tc.SignatureError, "signature_wrong"),
+    (key_file_that_is_gone, tc.SignatureError, "key_unreadable"),
+    (key_file_without_a_key, tc.SignatureError, "key_unusable"),
     (forbidden, tc.NoSession, "forbidden"),
     (other_process, tc.NoSession, "other_process"),
     (same_scope, errors.AmbiguousScope, None),

@@ -229,6 +229,7 @@ def test_the_table_of_errors_is_complete() -> None:
     shown = {codes_in(row[0])[0]: (codes_in(row[1])[0], row[2]) for row in rows_of(read("README.md"), "### Errors")}
     real = {kind.__name__: (kind.code, str(kind.exit_status)) for kind in error_classes()}
     real["FormatError"] = (tc.FormatError.code, "1 or 2")  # by its reason
+    real["SignatureError"] = (tc.SignatureError.code, "1 or 2")  # by its reason
     assert shown == real
 
 
@@ -236,12 +237,33 @@ def test_the_table_of_errors_is_complete() -> None:
     ("heading", "wanted"),
     [
         ("### Mismatch reasons", errors.MISMATCH_REASONS),
+        ("### Signature reasons", errors.SIGNATURE_REASONS),
         ("### Why nothing was published", reasons.NOT_PUBLISHED_REASONS),
         ("### Why a call has no session", reasons.NO_SESSION_REASONS),
     ],
 )
 def test_a_table_of_reasons_is_complete(heading: str, wanted: dict[str, str]) -> None:
     assert [codes_in(row[0])[0] for row in rows_of(read("README.md"), heading)] == list(wanted)
+
+
+def test_every_attack_has_its_tests() -> None:
+    rows = rows_of(read("SECURITY.md"), "### Each attack, and the test of it")
+    assert len(rows) > 30
+    assert [row[0] for row in rows if not codes_in(row[2])] == ["secrets in arguments and results; a leaked cassette"]
+    missing = [name for row in rows for name in codes_in(row[2]) if not is_test(name)]
+    assert missing == []
+
+
+def is_test(name: str) -> bool:
+    """Whether ``file::test``, below ``tests``, is a test."""
+    file, _, test = name.partition("::")
+    path = REPOSITORY / "tests" / file
+    return path.exists() and re.search(rf"^(async )?def {test}\(", path.read_text("utf-8"), re.MULTILINE) is not None
+
+
+def test_the_exit_statuses_of_signature_reasons_are_true() -> None:
+    shown = {codes_in(row[0])[0]: int(row[1]) for row in rows_of(read("README.md"), "### Signature reasons")}
+    assert shown == {reason: tc.SignatureError(reason).exit_status for reason in errors.SIGNATURE_REASONS}
 
 
 def test_the_table_of_states_is_complete() -> None:
@@ -275,7 +297,7 @@ def test_every_verb_of_the_command_line_is_shown() -> None:
         text=True,
         check=True,
     )
-    verbs = re.findall(r"^  (\w+)  ", done.stdout.partition("Commands:")[2], re.MULTILINE)
+    verbs = re.findall(r"^  ([\w-]+)  ", done.stdout.partition("Commands:")[2], re.MULTILINE)
     assert verbs
     assert [codes_in(row[0])[0].split()[0] for row in rows_of(read("README.md"), "## The command line")] == verbs
 

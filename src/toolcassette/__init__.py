@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from toolcassette._version import __version__
 
 if TYPE_CHECKING:
+    from toolcassette.cache import Cache, cache, cached, memory_cache
     from toolcassette.compare import Diff, diff
     from toolcassette.contracts import ToolFailure, ToolReturn
     from toolcassette.engine import (
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     )
     from toolcassette.errors import (
         AmbiguousScope,
+        CacheExpired,
+        CacheMiss,
         CassetteError,
         CassetteExists,
         CassetteMismatch,
@@ -55,23 +58,35 @@ if TYPE_CHECKING:
         RedactionError,
         SecretFound,
         SessionClosed,
+        SignatureError,
         StoreError,
         ToolCancelled,
         UnconsumedCalls,
         UnrecordableValue,
     )
     from toolcassette.format import FORMAT, Cassette, RecordedCall, canonical_json, parse_cassette, write_cassette
+    from toolcassette.identity import normalize_tools
+    from toolcassette.listing import Listed, list_cassettes
+    from toolcassette.merging import Merged, merge_cassettes
+    from toolcassette.models import wrap_model
+    from toolcassette.proving import ProvenCall, check_proof, prove
     from toolcassette.recover import Recovery, recover
     from toolcassette.redaction import Redact
     from toolcassette.scan import SecretPlace, scan
     from toolcassette.session import Options, record, replay, session, session_from_env
-    from toolcassette.stores import FileStore, MemoryStore
+    from toolcassette.signing import attest, sign
+    from toolcassette.stores import BlobStore, FileStore, MemoryStore, ReadOnlyStore, Store
     from toolcassette.tools import Registry, cassette_tool, composite, register_error, register_type
+    from toolcassette.trajectory import RouteCheck, assert_trajectory, follows_route
     from toolcassette.verify import Inspection, Report, inspect, read_cassette, verify
 
 __all__ = [
     "FORMAT",
     "AmbiguousScope",
+    "BlobStore",
+    "Cache",
+    "CacheExpired",
+    "CacheMiss",
     "Call",
     "Cassette",
     "CassetteError",
@@ -85,12 +100,16 @@ __all__ = [
     "IncludeUnused",
     "Inspection",
     "LeftOver",
+    "Listed",
     "MemoryStore",
+    "Merged",
     "NestedSelection",
     "NoSession",
     "NotPublished",
     "NotSelected",
     "Options",
+    "ProvenCall",
+    "ReadOnlyStore",
     "RecordedCall",
     "RecordedToolError",
     "Recorder",
@@ -100,10 +119,13 @@ __all__ = [
     "Registry",
     "Replayer",
     "Report",
+    "RouteCheck",
     "SecretFound",
     "SecretPlace",
     "Session",
     "SessionClosed",
+    "SignatureError",
+    "Store",
     "StoreError",
     "ToolCancelled",
     "ToolContract",
@@ -113,15 +135,26 @@ __all__ = [
     "UnrecordableValue",
     "Verdict",
     "__version__",
+    "assert_trajectory",
+    "attest",
     "bind",
+    "cache",
+    "cached",
     "call_key",
     "canonical_json",
     "cassette_tool",
+    "check_proof",
     "composite",
     "diff",
+    "follows_route",
     "forbid_live",
     "inspect",
+    "list_cassettes",
+    "memory_cache",
+    "merge_cassettes",
+    "normalize_tools",
     "parse_cassette",
+    "prove",
     "read_cassette",
     "record",
     "recover",
@@ -132,7 +165,9 @@ __all__ = [
     "scope",
     "session",
     "session_from_env",
+    "sign",
     "verify",
+    "wrap_model",
     "write_cassette",
 ]
 
@@ -143,17 +178,25 @@ if not TYPE_CHECKING:
     import types
 
     _ROOMS = (
+        "cache",
         "compare",
         "contracts",
         "engine",
         "errors",
         "format",
+        "identity",
+        "listing",
+        "merging",
+        "models",
+        "proving",
         "recover",
         "redaction",
         "scan",
         "session",
+        "signing",
         "stores",
         "tools",
+        "trajectory",
         "verify",
     )
 

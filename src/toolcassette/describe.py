@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections.abc
 import functools
 import inspect
-import marshal
 import typing
 import warnings
 import weakref
@@ -18,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcassette.contracts import JsonSchema, encode_args
 from toolcassette.engine import EFFECTS, differences
 from toolcassette.errors import UnrecordableValue, printable
-from toolcassette.format import decode_tree
-from toolcassette.promise import ABSENT, promise
+from toolcassette.format import decode_tree, encode_tree, may_hold_tags
+from toolcassette.promise import ABSENT, annotations_of, is_one_of, promise
 from toolcassette.redaction import compiled
+from toolcassette.snapshots import are_frozen, marshalled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from toolcassette.contracts import Extensions
     from toolcassette.engine import Member, ToolContract
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["ABSENT", "Description", "describe"]
 
 _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
-_FROZEN: Final = frozenset({str, int, float, bool, type(None), bytes})
 _PATHS_MAX: Final = 5  # a message, not a report
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -46,8 +45,11 @@ _KINDS: Final = (
 
 class Description:
     """One tool. ``fn`` is what runs; ``kind`` is ``sync``, ``async``, ``shell`` (a plain function that returns an
-    awaitable), ``generator`` or ``async_generator``.
+    awaitable), ``generator`` or ``async_generator``. ``refine`` makes of canonical arguments what calls are matched by.
     """
+
+    boundary = "tool"
+    refine: Callable[[bytes], bytes] | None = None
 
     def __init__(
         self,
@@ -90,7 +92,12 @@ class Description:
         }
         self._told: weakref.WeakSet[Member] = weakref.WeakSet()  # sessions that were told of changed arguments
         others = [*self._defaults.values(), *bound[0], *bound[1].values()]
-        self._others = None if _are_frozen(others) else others  # what a body could change besides what it is passed
+        self._others = None if are_frozen(others) else others  # what a body could change besides what it is passed
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names of its parameters."""
+        return self._names
 
     @functools.cached_property
     def identity(self) -> object:
@@ -105,7 +112,7 @@ class Description:
         if self.fn is not self._target:  # a partial or a callable object: hints come from elsewhere than the signature
             shown = inspect.signature(self.fn)
             wrapper.__signature__ = shown
-            hints = _annotations(self._target)
+            hints = annotations_of(self._target)
             wrapper.__annotations__ = {k: v for k, v in hints.items() if k == "return" or k in shown.parameters}
             wrapper.__name__ = wrapper.__qualname__ = self.name
             doc = None if isinstance(self.fn, functools.partial) else type(self.fn).__doc__
@@ -129,18 +136,18 @@ class Description:
         """
         arguments = self._bind(args, kwargs)
         left_out = self._left_out_names()
-        omitted = [name for name in arguments if name in left_out] if left_out else []
+        omitted = tuple(name for name in arguments if name in left_out) if left_out else ()
         for name in omitted:
             del arguments[name]
         try:
-            return self._encode(arguments), tuple(omitted)
+            return self._key(arguments), omitted
         except UnrecordableValue:
             sentinels = [name for name, value in arguments.items() if self._is_sentinel(name, value)]
             if not sentinels:
                 raise
         for name in sentinels:
             del arguments[name]
-        return self._encode(arguments), (*omitted, *sentinels)
+        return self._key(arguments), (*omitted, *sentinels)
 
     def watch(
         self, session: Member, before: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -149,19 +156,43 @@ class Description:
 
         ``before``: their canonical bytes. The wrapper calls it last of all, as warnings may be errors.
         """
-        if (self._others is None and _are_frozen(args) and _are_frozen(kwargs.values())) or session in self._told:
+        if self._others is None and are_frozen(args) and are_frozen(kwargs.values()):
             return None
-        parts = (args, kwargs, self._others)
-        snapshot = _marshalled(parts)
+        if (
+            self._plain is not None and self.refine is None and not may_hold_tags(before)
+        ):  # most calls: what is written says it all
 
-        def tell() -> None:
-            if snapshot is None or snapshot != _marshalled(parts):
+            def tell() -> None:
+                if self._text(args, kwargs) != before:
+                    self._tell_changes(session, before, args, kwargs)
+
+            return tell
+        parts = (args, kwargs, self._others)
+        snapshot = marshalled(parts)
+
+        def tell_by_snapshot() -> None:
+            if snapshot is None or snapshot != marshalled(parts):
                 self._tell_changes(session, before, args, kwargs)
 
-        return tell
+        return tell_by_snapshot
+
+    def _text(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """What ``arguments`` says of JSON values, without its proof: a list that became an equal tuple looks the same.
+
+        Of other values, anything.
+        """
+        arguments = self._bind(args, kwargs)
+        for name in self._left_out_names():
+            arguments.pop(name, None)
+        try:
+            return encode_tree(arguments, sort=True)
+        except (TypeError, ValueError, RecursionError):
+            return b""
 
     def _tell_changes(self, session: Member, before: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Warn, once a session, that the body changed arguments in place."""
+        if session in self._told:
+            return
         paths = self._changed(before, args, kwargs)
         if paths:
             self._told.add(session)
@@ -183,6 +214,10 @@ class Description:
         rows = differences(decode_tree(before, sort=True), decode_tree(after, sort=True))
         return sorted({path for path, _ in rows})[:_PATHS_MAX]
 
+    def _key(self, arguments: Mapping[str, object]) -> bytes:
+        data = self._encode(arguments)
+        return data if self.refine is None else self.refine(data)
+
     def _encode(self, arguments: Mapping[str, object]) -> bytes:
         return encode_args(arguments, extensions=self._extensions)
 
@@ -192,8 +227,9 @@ class Description:
         names = self._plain
         if names is not None and len(args) <= len(names):
             # The quick way, ten times cheaper than Signature.bind; whatever does not fit goes the other way.
-            arguments = {**self._defaults, **dict(zip(names, args, strict=False)), **kwargs}
-            passed_twice = kwargs and not kwargs.keys().isdisjoint(names[: len(args)])
+            placed = dict(zip(names, args, strict=False)) if args else {}
+            arguments = {**self._defaults, **placed, **kwargs}
+            passed_twice = args and kwargs and not kwargs.keys().isdisjoint(placed)
             if arguments.keys() == self._names and not passed_twice:
                 return arguments
         bound = self._signature.bind(*args, **kwargs)
@@ -218,14 +254,14 @@ class Description:
             by_type = {
                 name
                 for name in self._signature.parameters
-                if self._omit_types and _is_one_of(self._hint(name), self._omit_types)
+                if self._omit_types and is_one_of(self._hint(name), self._omit_types)
             }
             self._left_out = self._omit | by_type
         return self._left_out
 
     def _hint(self, name: str) -> Any:
         """One resolved hint; ``ABSENT`` where there is none, or where it cannot be resolved."""
-        annotation = _annotations(self._target).get(name, ABSENT)
+        annotation = annotations_of(self._target).get(name, ABSENT)
         if annotation is ABSENT:
             return ABSENT
 
@@ -237,14 +273,6 @@ class Description:
             return typing.get_type_hints(shim, getattr(holder, "__globals__", {}), include_extras=True)[name]
         except Exception:  # noqa: BLE001 - evaluating a string annotation can raise anything; it then counts as absent
             return ABSENT
-
-
-def _marshalled(parts: Any) -> bytes | None:
-    """Bytes that change when a part does; None where there are other types than builtin ones."""
-    try:
-        return marshal.dumps(parts, 2)  # version 2 says nothing of who else refers to a part
-    except ValueError:
-        return None
 
 
 def describe(
@@ -353,31 +381,9 @@ def _kind(target: Callable[..., Any]) -> str:
             return kind
     if inspect.iscoroutinefunction(inspect.unwrap(target)):
         return "shell"
-    returns = _annotations(target).get("return")
+    returns = annotations_of(target).get("return")
     named = returns.partition("[")[0].rpartition(".")[2] if isinstance(returns, str) else typing.get_origin(returns)
     return "shell" if named in (*_AWAITABLES, "Awaitable", "Coroutine") else "sync"
-
-
-def _annotations(fn: Any) -> dict[str, Any]:
-    try:
-        return dict(getattr(fn, "__annotations__", {}))
-    except Exception:  # noqa: BLE001 - annotations may be evaluated on access (3.14) and raise anything
-        return {}
-
-
-def _are_frozen(values: Collection[Any]) -> bool:
-    """True if no body could change any of them."""
-    if _FROZEN.issuperset(map(type, values)):
-        return True
-    return all(type(v) in _FROZEN or (type(v) is tuple and _are_frozen(v)) for v in values)
-
-
-def _is_one_of(hint: Any, classes: tuple[type, ...]) -> bool:
-    origin = typing.get_origin(hint)
-    if origin is typing.Annotated:
-        return _is_one_of(typing.get_args(hint)[0], classes)
-    kind = hint if origin is None else origin
-    return isinstance(kind, type) and issubclass(kind, classes)
 
 
 def _plain_names(signature: inspect.Signature) -> tuple[str, ...] | None:

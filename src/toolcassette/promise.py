@@ -18,7 +18,7 @@ from toolcassette.engine import ToolContract
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ABSENT", "promise"]
+__all__ = ["ABSENT", "annotations_of", "is_one_of", "promise"]
 
 ABSENT: Final = inspect.Signature.empty  # no annotation, no override
 
@@ -80,3 +80,20 @@ def _item(annotation: Any) -> Any:
     while _form(annotation) in (*_STREAMS, *_CONTEXTS, collections.abc.Iterable):
         annotation = next(iter(typing.get_args(annotation)), ABSENT)
     return annotation
+
+
+def is_one_of(hint: Any, classes: tuple[type, ...]) -> bool:
+    """Whether a hint names one of some classes, or something made of one."""
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return is_one_of(typing.get_args(hint)[0], classes)
+    kind = hint if origin is None else origin
+    return isinstance(kind, type) and issubclass(kind, classes)
+
+
+def annotations_of(fn: Any) -> dict[str, Any]:
+    """The annotations of a function; none where they cannot be had."""
+    try:
+        return dict(getattr(fn, "__annotations__", {}))
+    except Exception:  # noqa: BLE001 - annotations may be evaluated on access (3.14) and raise anything
+        return {}

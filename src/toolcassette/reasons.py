@@ -19,6 +19,7 @@ __all__ = [
     "NOT_PUBLISHED_REASONS",
     "NO_SESSION_REASONS",
     "REDACTION_REASONS",
+    "SIGNATURE_REASONS",
     "place",
     "printable",
 ]
@@ -109,7 +110,80 @@ FORMAT_REASONS: Mapping[str, tuple[str, str]] = {
 }
 
 # Nothing can be said of such a file, good or bad.
-COULD_NOT_JUDGE = frozenset({"absent", "unreadable", "not_a_file", "format_unknown", "requires_unknown"})
+COULD_NOT_JUDGE = frozenset(
+    {"absent", "unreadable", "not_a_file", "format_unknown", "requires_unknown", "rules_unknown"}
+)
+
+
+SIGNATURE_REASONS: Mapping[str, tuple[str, str, int]] = {
+    # reason: (what happened, what to do, exit status)
+    "signature_missing": ("there is no signature, and one is required", "have it signed: toolcassette sign FILE", 1),
+    "signature_stale": (
+        "the signature is of another cassette, or of this one before it changed",
+        "find out which changed; then have this one signed: toolcassette sign --replace FILE",
+        1,
+    ),
+    "signature_junk": (
+        "the signature file is no signed note",
+        "restore it with its line endings as they were, or delete it and have the cassette signed again",
+        1,
+    ),
+    "signature_unknown": ("no trusted key made this signature", "have it signed by one, or trust the key that did", 1),
+    "signature_wrong": (
+        "a signature names a trusted key that did not make it",
+        "take the line away, or have the cassette signed again",
+        1,
+    ),
+    "signature_threshold": (
+        "fewer trusted keys signed than are required",
+        "have it co-signed: toolcassette sign FILE",
+        1,
+    ),
+    "signature_unreadable": ("the signature file cannot be read", "check its permissions, and that it is a file", 2),
+    "signature_full": ("no more signatures fit in the signature file", "take lines away that nobody needs", 2),
+    "key_missing": (
+        "a signature is required, and fewer keys are trusted than must have signed",
+        "name them: --key, trusted_keys= or TOOLCASSETTE_TRUSTED_KEYS",
+        2,
+    ),
+    "key_junk": ("what should be a verifier key is none", "copy the line that toolcassette keygen printed", 2),
+    "key_unreadable": ("a key file cannot be read", "check its path and its permissions", 2),
+    "key_unusable": (
+        "there is no Ed25519 private key in the key file, or one with a password",
+        "make one: toolcassette keygen",
+        2,
+    ),
+    "key_unnamed": (
+        "the key file does not name its key",
+        "put a line before the PEM block: Name: ci.example/recorder",
+        2,
+    ),
+    "proof_junk": ("this is no proof", "ask for it anew: toolcassette prove", 1),
+    "proof_frames": ("the frames of the proof are not one call, whole", "ask for it anew: toolcassette prove", 1),
+    "proof_path": ("the frames of the proof are not in the signed cassette", "ask for it anew: toolcassette prove", 1),
+    "not_locked": ("the lock does not name this cassette", "look at it, then lock it: toolcassette lock", 1),
+    "lock_differs": (
+        "the cassette is not the one that the lock names",
+        "an older or another cassette stands here: restore the one that is meant, or lock this one after a review",
+        1,
+    ),
+    "lock_missing": (
+        "there is no cassettes.lock in this folder",
+        "go to the folder that it is in, or make it: toolcassette lock",
+        2,
+    ),
+    "lock_junk": ("cassettes.lock is no lock", "restore it, or make it anew: toolcassette lock", 2),
+    "lock_conflict": (
+        "merge conflict markers stand in cassettes.lock, or one cassette twice",
+        "choose the cassettes that are meant, then make it anew: toolcassette lock",
+        2,
+    ),
+    "head_differs": (
+        "the cassette is not the one that is expected: its head differs",
+        "an older or another cassette stands here: restore the one expected, or pin this one after a review",
+        1,
+    ),
+}
 
 
 MISMATCH_REASONS: Mapping[str, str] = {
@@ -131,6 +205,7 @@ MISMATCH_REASONS: Mapping[str, str] = {
 EXISTS_ADVICE: Mapping[str, str] = {
     "cassette": "replay it, delete it, or re-record with replace=True",
     "live_partial": "another recorder is writing it: wait for that run to end",
+    "signature": "it is of a cassette that is gone: delete it, or re-record with replace=True",
     "stale_partial": "its recorder is gone: recover it (toolcassette recover), delete it, or record with stale='set-aside'",
 }
 

@@ -30,8 +30,10 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from toolcassette._version import __version__
+from toolcassette.engine import planted_secrets
 from toolcassette.errors import CassetteExists, FormatError
-from toolcassette.format import LINE_BYTES_CEILING, Reader, salvage
+from toolcassette.format import LINE_BYTES_CEILING, Reader, lines_of, salvage
+from toolcassette.redaction import Rules
 from toolcassette.stores import PARTIAL_SUFFIX, FileStore
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ _DONE: Final = {
 }
 _WAY_ON: Final = {"finished": "published", "linked": "tidied", "placeholder": "published"}
 _WHOLE: Final = frozenset({"cassette", *_WAY_ON, "set-aside"})
+_SECRETS_NOTE: Final = "secrets stand in what was salvaged: look at them with toolcassette scan, and record again"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -228,4 +231,7 @@ def _salvage(store: Store, path: str, into: str) -> Recovery:
         spool.publish()
     finally:
         spool.keep()
-    return dataclasses.replace(found, done="salvaged", into=into, notes=tuple(spool.notes))
+    # A recorder takes out at its end what it learned to be a secret; this one had no end.
+    secrets_left = planted_secrets(lines_of([left.data]), Rules())
+    notes = (*spool.notes, *([_SECRETS_NOTE] if secrets_left else []))
+    return dataclasses.replace(found, done="salvaged", into=into, notes=notes)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette._version import __version__
+from toolcassette.crypto import SIGNATURES_MAX, read_signer, trust_of
 from toolcassette.engine import (
     COMPLETIONS,
     MODE_VARIABLE,
@@ -29,6 +31,7 @@ from toolcassette.engine import (
 from toolcassette.format import CALLS_MAX, LINE_BYTES_CEILING, LINE_BYTES_MAX
 from toolcassette.redaction import DECLARED_MIN, OFF, Rules, rules_of
 from toolcassette.stores import FileStore, Store
+from toolcassette.telemetry import TracedRecorder, TracedReplayer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,6 +52,7 @@ FILE_VARIABLE: Final = "TOOLCASSETTE_FILE"
 INCLUDE_VARIABLE: Final = "TOOLCASSETTE_INCLUDE"  # patterns, separated by commas
 PRODUCER: Final = f"toolcassette {__version__}"
 
+_HEAD: Final = re.compile(r"[0-9a-f]{64}\Z")
 _MODES: Final = ("live", "record", "replay")
 _CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
     "order": (None, *ORDERS),
@@ -80,6 +84,13 @@ class Options:
     open has happened again; where nothing moves for ``stall_after`` seconds, held outcomes go out, with a note in the
     verdict), ``required`` (the same, but that is a mismatch), ``immediate``.
 
+    Proof: ``sign`` is the path of a private key (``toolcassette keygen``): a cassette that was published is signed.
+    Replaying: ``trusted_keys`` are verifier keys, or files of them, one a line; ``require_signature`` refuses a
+    cassette that none of them signed, ``threshold`` one that fewer of them signed. ``expect_head`` (64 hex digits)
+    refuses any cassette but the one whose last hash that is. Where the environment names keys
+    (``TOOLCASSETTE_TRUSTED_KEYS``) or requires signatures (``TOOLCASSETTE_REQUIRE_SIGNATURE``), its keys alone count,
+    and nothing here loosens it.
+
     Both: ``redact`` is True (the default rules), False, or a list of rules of your own besides the default ones:
     names, JSON paths, patterns, functions, each bare or as ``tc.Redact``. ``secrets`` are values to redact wherever
     they stand, of 4 characters or more. ``normalize`` replaces what is no secret and differs from run to run:
@@ -87,7 +98,8 @@ class Options:
     cassette, and needs the same rules of your own. ``on_secret`` says what becomes of a replay whose cassette holds a
     secret: ``refuse`` (``SecretFound``), ``warn`` or ``ignore``. ``strict_include`` fails when a pattern of include
     selected nothing; ``line_bytes_max`` (bytes, at most 64 MiB) and ``calls_max`` are limits; ``store`` is where
-    cassettes live.
+    cassettes live. ``tracer`` (of OpenTelemetry, or anything with
+    ``start_as_current_span``) is told of each call; with ``trace_values`` also of arguments and results, as they are.
     """
 
     order: str | None = None
@@ -107,6 +119,13 @@ class Options:
     on_secret: str = "refuse"  # noqa: S105 - no password, a policy
     line_bytes_max: int = LINE_BYTES_MAX
     calls_max: int = CALLS_MAX
+    sign: str | None = None
+    trusted_keys: tuple[str, ...] = ()
+    require_signature: bool = False
+    threshold: int = 1
+    expect_head: str | None = None
+    tracer: object = dataclasses.field(default=None, repr=False, compare=False)
+    trace_values: bool = False
     store: Store = dataclasses.field(default_factory=FileStore, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -129,6 +148,7 @@ class Options:
             )
             raise ValueError(message)
         _ = self.rules  # a bad rule is an error here
+        self._check_proof()
 
     @functools.cached_property
     def rules(self) -> Rules:
@@ -142,13 +162,26 @@ class Options:
                 raise ValueError(message)  # noqa: TRY004 - every fault of an option is a ValueError
         return rules_of(own, self.normalize, declared=bool(self.secrets))
 
+    def _check_proof(self) -> None:
+        keys = (self.trusted_keys,) if isinstance(self.trusted_keys, str) else tuple(self.trusted_keys)
+        object.__setattr__(self, "trusted_keys", keys)
+        if not all(isinstance(key, str) and key for key in keys):
+            message = "trusted_keys must be verifier keys, or paths of files of them, as text"
+            raise ValueError(message)
+        if not 1 <= self.threshold <= SIGNATURES_MAX:
+            message = f"threshold is a number of keys, 1 to {SIGNATURES_MAX}"
+            raise ValueError(message)
+        if self.expect_head is not None and not _HEAD.match(self.expect_head):
+            message = "expect_head is the last hash of a cassette: 64 lower-case hex digits"
+            raise ValueError(message)
+
 
 def record(file: str | os.PathLike[str], include: Iterable[str], **options: Any) -> Recorder:
     """A session that runs the selected tools for real and records them into a new cassette.
 
     ``include`` names tools, with ``*`` for any run of characters; ``options`` are those of ``Options``. Use it with
-    ``with`` or ``async with``. Raises ``ValueError`` for bad options at once; opening raises ``CassetteExists`` or
-    ``StoreError``, leaving raises what kept the recording from being published.
+    ``with`` or ``async with``. Raises ``ValueError`` for bad options at once, and ``SignatureError`` for a key that
+    cannot sign; opening raises ``CassetteExists`` or ``StoreError``, leaving raises what kept it from being published.
     """
     return _recorder(_file(file), Selection(include), Options(**options), publish=True)
 
@@ -158,7 +191,7 @@ def replay(file: str | os.PathLike[str], include: Iterable[str] | None = None, *
 
     Without ``include`` the cassette's own decides, and a wrapped tool outside it raises ``NotSelected``; with it, other
     tools run for real, and it must select every recorded tool (else ``ValueError`` on opening). Opening raises
-    ``FormatError``; leaving raises ``CassetteMismatch``, or ``UnconsumedCalls``.
+    ``FormatError`` or ``SignatureError``; leaving raises ``CassetteMismatch``, or ``UnconsumedCalls``.
     """
     selection = None if include is None else Selection(include)
     return _replayer(_file(file), selection, Options(**options))
@@ -244,7 +277,12 @@ def _recorder(file: str, selection: Selection, options: Options, *, publish: boo
         calls_max=options.calls_max,
         rules=options.rules,
         secrets=tuple(options.secrets),
+        signer=read_signer(options.sign) if options.sign is not None and publish else None,
     )
+    if options.tracer is not None:
+        return TracedRecorder(
+            options.store, file, selection, settings, tracer=options.tracer, values=options.trace_values
+        )
     return Recorder(options.store, file, selection, settings)
 
 
@@ -260,5 +298,11 @@ def _replayer(file: str, selection: Selection | None, options: Options) -> Repla
         rules=options.rules,
         secrets=tuple(options.secrets),
         on_secret=options.on_secret,
+        trust=trust_of(options.trusted_keys, required=options.require_signature, threshold=options.threshold),
+        expect_head=options.expect_head,
     )
+    if options.tracer is not None:
+        return TracedReplayer(
+            options.store, file, selection, settings, tracer=options.tracer, values=options.trace_values
+        )
     return Replayer(options.store, file, selection, settings)

@@ -37,7 +37,7 @@ _R = TypeVar("_R")
 SIDE_BY_SIDE_BYTES: Final = 32 * 1024 * 1024  # below it a worker costs more to start than it saves
 _AHEAD_BYTES: Final = 16 * 1024 * 1024  # runs that wait for the reader; or two, if they are larger
 _JOBS_MAX: Final = 8  # one reader feeds them all, and cannot feed more
-_REQUEST: Final = struct.Struct(">Q?")  # bytes of the run that follows, and whether to look deep
+_REQUEST: Final = struct.Struct(">Q??")  # bytes of the run that follows; whether to look deep, and to tell the hashes
 _ANSWER: Final = struct.Struct(">4sQ")  # a mark, and the bytes of the pickle that follows
 _MARK: Final = b"tcsv"  # an interpreter that is set up to greet is no worker
 _WORKER: Final = (
@@ -81,15 +81,18 @@ class Surveyors:
         with ThreadPoolExecutor(self._jobs, thread_name_prefix="toolcassette-judge") as pool:
             return list(pool.map(judge, *zip(*files, strict=True)))
 
-    def feed_all(self, reader: Reader, blocks: Iterable[bytes], *, deep: bool) -> None:
-        """Feed blocks to a reader, as its own ``feed_all`` would. It must be as ``deep``, and of the highest limit."""
+    def feed_all(self, reader: Reader, blocks: Iterable[bytes], *, deep: bool, hashes: bool = False) -> None:
+        """Feed blocks to a reader, as its own ``feed_all`` would. It must be as ``deep``, and of the highest limit.
+
+        ``hashes``: its ``runs`` need the hash of every frame.
+        """
         ahead: deque[tuple[Run, Future[Survey | None]]] = deque()
         waiting = 0
         for block in blocks:
             for run in reader.cutter.cut(block):
                 while ahead and waiting + run.size > max(_AHEAD_BYTES, 2 * run.size):
                     waiting -= self._next(reader, ahead)
-                ahead.append((run, self._threads.submit(self._survey, run, deep=deep)))
+                ahead.append((run, self._threads.submit(self._survey, run, deep=deep, hashes=hashes)))
                 waiting += run.size
             if reader.is_decided:
                 return
@@ -102,7 +105,7 @@ class Surveyors:
         reader.take(run, made.result())
         return run.size
 
-    def _survey(self, run: Run, *, deep: bool) -> Survey | None:
+    def _survey(self, run: Run, *, deep: bool, hashes: bool) -> Survey | None:
         if run.large and not deep:
             return survey(run, line_bytes_max=LINE_BYTES_CEILING)
         try:
@@ -110,8 +113,10 @@ class Surveyors:
         except queue.Empty:  # never more than there are threads
             worker = _Worker()
             self._workers.append(worker)
-        found = worker.survey(run, deep=deep)
+        found = worker.survey(run, deep=deep, hashes=hashes)
         self._idle.put(worker)
+        if found is None and hashes:  # of a run that is taken line by line nobody would tell them
+            return survey(run, deep=deep, line_bytes_max=LINE_BYTES_CEILING)
         return found
 
 
@@ -128,12 +133,12 @@ class _Worker:
                 stderr=subprocess.DEVNULL,
             )
 
-    def survey(self, run: Run, *, deep: bool) -> Survey | None:
+    def survey(self, run: Run, *, deep: bool, hashes: bool) -> Survey | None:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             return None
         try:
-            process.stdin.write(_REQUEST.pack(run.size, deep))
+            process.stdin.write(_REQUEST.pack(run.size, deep, hashes))
             for part in run.parts:
                 process.stdin.write(part)
             process.stdin.flush()
@@ -156,11 +161,12 @@ class _Worker:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Be a worker: answer each request until there are no more."""
     while head := requests.read(_REQUEST.size):
-        size, deep = _REQUEST.unpack(head)
+        size, deep, hashes = _REQUEST.unpack(head)
         data = _exactly(requests, size)
         found = survey(Run([data], size), deep=deep, line_bytes_max=LINE_BYTES_CEILING)
-        # Nobody asks for the hash of each line where only the verdict counts, and they are most of the answer.
-        answer = pickle.dumps(found and found._replace(hashes=[]), pickle.HIGHEST_PROTOCOL)
+        if found is not None and not hashes:  # they are most of the answer
+            found = found._replace(hashes=[])
+        answer = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
         answers.write(_ANSWER.pack(_MARK, len(answer)) + answer)
         answers.flush()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-__all__ = ["Registry", "cassette_tool", "composite", "register_error", "register_type"]
+__all__ = ["Registry", "cassette_tool", "composite", "description_of", "register_error", "register_type"]
 
 _F = TypeVar("_F")
 _T = TypeVar("_T")
@@ -143,13 +143,13 @@ class _DefaultRegistry(Registry):
 def _unwrapped(fn: Any) -> Any:
     """What a wrapper of ours wraps: wrapping twice is wrapping once. Anything else as it is."""
     function = fn.__func__ if isinstance(fn, types.MethodType) else fn
-    tool = _description_of(function)
+    tool = description_of(function)
     if tool is None:
         return fn
     return types.MethodType(tool.fn, fn.__self__) if isinstance(fn, types.MethodType) else tool.fn
 
 
-def _description_of(function: Any) -> Description | None:
+def description_of(function: Any) -> Description | None:
     """What a wrapper of ours knows of what it wraps; None for anything else."""
     if not isinstance(function, types.FunctionType) or _WRAPPED not in vars(function):
         return None
@@ -157,9 +157,9 @@ def _description_of(function: Any) -> Description | None:
     return cast("Description", tool) if wrapper() is function else None
 
 
-_default = _DefaultRegistry()
-register_type = _default.register_type
-register_error = _default.register_error
+default_registry = _DefaultRegistry()
+register_type = default_registry.register_type
+register_error = default_registry.register_error
 
 
 @overload
@@ -190,7 +190,7 @@ def cassette_tool(
     """Let sessions record and replay a tool. Use it bare or with options; ``Registry.wrap`` tells what they mean."""
 
     def wrap(function: Any) -> Any:
-        return _default.wrap(
+        return default_registry.wrap(
             function,
             name=name,
             omit=omit,
@@ -221,10 +221,10 @@ def composite(fn: Any = None, /, **options: Any) -> Any:
 
 
 def _composite(fn: Any, options: dict[str, Any]) -> Callable[..., Any]:
-    tool = _description_of(fn)
+    tool = description_of(fn)
     if tool is None or options:
         unsaid: dict[str, Any] = {"name": None, "omit": (), "errors": (), "returns": ABSENT, "omit_types": ()}
-        tool = describe(_unwrapped(fn), **(unsaid | options), extensions=_default.extensions)
+        tool = describe(_unwrapped(fn), **(unsaid | options), extensions=default_registry.extensions)
     if tool.kind not in COMPOSITES:
         message = f"{printable(tool.name)} is a generator, and its body would run in its consumer's path"
         raise TypeError(message)

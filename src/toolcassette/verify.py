@@ -14,8 +14,9 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from toolcassette.crypto import Checkpoint, FrameTree, Trust, read_signature, trust_of
 from toolcassette.engine import read
-from toolcassette.errors import FormatError
+from toolcassette.errors import SIGNATURE_REASONS, FormatError, SignatureError, printable
 from toolcassette.format import LINE_BYTES_CEILING, Cassette, Origin, Reader, state_of
 from toolcassette.stores import FileStore
 from toolcassette.surveying import SIDE_BY_SIDE_BYTES, Surveyors, cores
@@ -23,6 +24,8 @@ from toolcassette.surveying import SIDE_BY_SIDE_BYTES, Surveyors, cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from toolcassette.errors import CassetteError
+    from toolcassette.format import Header
     from toolcassette.stores import Store
 
 __all__ = ["Inspection", "Report", "ToolSummary", "inspect", "read_cassette", "verify", "verify_all"]
@@ -37,9 +40,13 @@ class Report:
 
     ``state``: complete, open (a partial, fine so far), torn, zero-filled, damaged, absent or unreadable; ``ok`` is said
     of complete alone. ``reason`` and ``frame`` (0-based) tell what is wrong and where, else None. ``frames`` and
-    ``calls`` count what is intact from the start; ``head`` is the hash of the last intact frame. ``signed`` is False:
-    this version reads no signatures. ``path`` is the name as it was given. ``exit_status`` is 0, 1 for a finding, 2 if
-    nothing can be said.
+    ``calls`` count what is intact from the start; ``head`` is the hash of the last intact frame, ``cassette`` the id
+    that the header gives. ``path`` is the name as it was given. ``exit_status`` is 0, 1 for a finding, 2 if nothing
+    can be said.
+
+    ``signed``: the trusted keys named in ``signers`` signed it, and they are enough. ``unchecked``: there is a
+    signature of this very cassette, and no key is trusted here. A complete cassette whose ``reason`` is not None is
+    intact, and its signature is not what it should be (a reason of ``SignatureError``).
     """
 
     path: str
@@ -50,24 +57,34 @@ class Report:
     frames: int = 0
     calls: int = 0
     head: str | None = None
+    cassette: str | None = None
     signed: bool = False
+    signers: tuple[str, ...] = ()
+    unchecked: bool = False
 
     @property
     def ok(self) -> bool:
-        """True if the cassette is whole."""
-        return self.state == "complete"
+        """True if the cassette is whole, and signed as it should be."""
+        return self.state == "complete" and self.reason is None
 
     @property
     def exit_status(self) -> int:
         """0 if ok, 2 if the file could not be judged, else 1."""
-        return 0 if self.reason is None else FormatError(self.reason).exit_status
+        return 0 if self.reason is None else self._error(self.reason).exit_status
 
     @property
     def message(self) -> str:
         """What is wrong, where, and what to do; for a whole cassette, what that proves."""
-        if self.reason is None:
-            return f"intact, {'signed' if self.signed else 'unsigned'}"
-        return str(FormatError(self.reason, frame=self.frame, offset=self.offset))
+        if self.reason is not None:
+            return str(self._error(self.reason))
+        if self.signed:
+            return f"intact, signed by {', '.join(map(printable, self.signers))}"
+        return "intact, signature not checked: no key is trusted here" if self.unchecked else "intact, unsigned"
+
+    def _error(self, reason: str) -> CassetteError:
+        if reason in SIGNATURE_REASONS:
+            return SignatureError(reason)
+        return FormatError(reason, frame=self.frame, offset=self.offset)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,15 +135,26 @@ def verify(
     store: Store | None = None,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    trusted_keys: Iterable[str] = (),
+    require_signature: bool = False,
+    threshold: int = 1,
 ) -> Report:
     """Whether a file is a whole cassette, as data. Never raises on a bad file, nor on an absent or unreadable one.
 
     ``deep`` decodes every value too, and proves that it is the canonical spelling. ``jobs`` work side by side on a
     large file, in threads and child processes of this interpreter; 0 means as many as there are cores. What is found
     does not depend on it. ``progress(done, size)`` is told how many bytes were read, some times a second. Memory does
-    not grow with the file: a few of its largest frames, and no more. Raises ``ValueError`` for negative jobs.
+    not grow with the file: a few of its largest frames, and no more.
+
+    A signature that is there is judged. ``trusted_keys`` are verifier keys, or files of them; where there are some, a
+    signature that none of them made is a finding. ``require_signature`` makes none at all a finding, ``threshold`` one
+    that fewer keys made. What the environment says of keys outranks all three: see ``Options``.
+
+    Raises ``ValueError`` for a number that cannot be, and ``SignatureError`` for a key that is none.
     """
-    return verify_all([(os.fspath(file), store or FileStore())], deep=deep, jobs=jobs, progress=progress)[0]
+    trust = trust_of(trusted_keys, required=require_signature, threshold=threshold)
+    found = verify_all([(os.fspath(file), store or FileStore())], deep=deep, jobs=jobs, progress=progress, trust=trust)
+    return found[0]
 
 
 def verify_all(
@@ -135,18 +163,23 @@ def verify_all(
     deep: bool = False,
     jobs: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    trust: Trust | None = None,
 ) -> list[Report]:
-    """As ``verify``, for many files, each in its store; the workers share them all. Reports come in the same order."""
+    """As ``verify``, for many files, each in its store; the workers share them all. Reports come in the same order.
+
+    ``trust`` None: that of the environment.
+    """
     if jobs < 0:
         message = "jobs is a number of workers, or 0 for as many as there are cores"
         raise ValueError(message)
     size = sum(_size(path, store) for path, store in files) if progress is not None or jobs != 1 else 0
     tell = None if progress is None else _Progress(size, progress)
+    trust = trust_of() if trust is None else trust
     workers = (jobs or cores()) if jobs != 1 and size >= SIDE_BY_SIDE_BYTES else 1
     if workers == 1:
-        return [_judged(path, store, deep=deep, surveyors=None, tell=tell) for path, store in files]
+        return [_judged(path, store, deep=deep, surveyors=None, tell=tell, trust=trust) for path, store in files]
     with Surveyors(workers) as surveyors:
-        judge = functools.partial(_judged, deep=deep, surveyors=surveyors, tell=tell)
+        judge = functools.partial(_judged, deep=deep, surveyors=surveyors, tell=tell, trust=trust)
         return surveyors.each(files, judge)
 
 
@@ -159,8 +192,11 @@ def _size(path: str, store: Store) -> int:
         return 0
 
 
-def _judged(path: str, store: Store, *, deep: bool, surveyors: Surveyors | None, tell: _Progress | None) -> Report:
-    reader = Reader(deep=deep, line_bytes_max=LINE_BYTES_CEILING)
+def _judged(
+    path: str, store: Store, *, deep: bool, surveyors: Surveyors | None, tell: _Progress | None, trust: Trust
+) -> Report:
+    proof = _Proof(store, path, trust)
+    reader = Reader(runs=proof.frames, deep=deep, line_bytes_max=LINE_BYTES_CEILING)
     try:
         with store.open(path) as source:
             blocks = source.blocks(_BLOCK_BYTES)
@@ -169,14 +205,14 @@ def _judged(path: str, store: Store, *, deep: bool, surveyors: Surveyors | None,
             if surveyors is None:
                 reader.feed_all(blocks)
             else:
-                surveyors.feed_all(reader, blocks, deep=deep)
+                surveyors.feed_all(reader, blocks, deep=deep, hashes=proof.frames is not None)
             finding = reader.finish(partial=source.partial or source.live)
     except FormatError as error:
         return Report(path=path, state=state_of(error.reason), reason=error.reason)
     except ValueError:  # an empty name, a NUL in it
         return Report(path=path, state="absent", reason="absent")
     seen = reader.grammar
-    return Report(
+    report = Report(
         path=path,
         state=state_of(finding.reason if finding else None),
         reason=finding.reason if finding else None,
@@ -185,7 +221,39 @@ def _judged(path: str, store: Store, *, deep: bool, surveyors: Surveyors | None,
         frames=seen.frames,
         calls=seen.calls,
         head=reader.head if seen.frames else None,
+        cassette=reader.header.cassette if reader.header is not None else None,
     )
+    return report if reader.header is None or finding is not None else proof.judged(report, reader.header)
+
+
+class _Proof:
+    """What the signature of a cassette comes to. ``frames`` is None where there is nothing to judge it by."""
+
+    def __init__(self, store: Store, path: str, trust: Trust) -> None:
+        self._trust = trust
+        self._data: bytes | None = None
+        self._fault: SignatureError | None = None
+        try:
+            self._data = read_signature(store, path)
+        except SignatureError as error:
+            self._fault = error
+        except ValueError:  # no name for a file: nor is there a cassette
+            pass
+        self.frames = None if self._data is None else FrameTree()
+
+    def judged(self, report: Report, header: Header) -> Report:
+        """The report on a whole cassette, with what its signature says."""
+        try:
+            if self._fault is not None:
+                raise self._fault
+            if self._data is None or self.frames is None:
+                self._trust.require()
+                return report
+            tree = self.frames.tree
+            signers = self._trust.judge(self._data, Checkpoint(header.cassette, tree.size, tree.root()))
+        except SignatureError as error:
+            return dataclasses.replace(report, reason=error.reason)
+        return dataclasses.replace(report, signed=bool(signers), signers=signers, unchecked=not signers)
 
 
 class _Progress:
@@ -213,11 +281,19 @@ def read_cassette(file: str | os.PathLike[str], *, store: Store | None = None) -
 
 
 def inspect(file: str | os.PathLike[str], *, store: Store | None = None) -> Inspection:
-    """What a cassette says of itself. Raises ``FormatError`` on any defect."""
-    return inspection_of(os.fspath(file), read_cassette(file, store=store))
+    """What a cassette says of itself. Raises ``FormatError`` on any defect.
+
+    ``signed``: by as many keys of the environment as it asks for. Nothing is raised where it is not; ask ``verify``.
+    """
+    cassette = read_cassette(file, store=store)
+    try:
+        beside = read_signature(store or FileStore(), os.fspath(file)) is not None
+    except SignatureError:
+        beside = False
+    return inspection_of(os.fspath(file), cassette, signed=beside and verify(file, store=store).signed)
 
 
-def inspection_of(path: str, cassette: Cassette) -> Inspection:
+def inspection_of(path: str, cassette: Cassette, *, signed: bool = False) -> Inspection:
     """What a cassette that was read says of itself. Raises ``FormatError`` as ``Cassette.call`` does."""
     header, complete = cassette.header, cassette.complete
     return Inspection(
@@ -239,7 +315,7 @@ def inspection_of(path: str, cassette: Cassette) -> Inspection:
         },
         rejected=complete.rejected,
         head=cassette.head,
-        signed=False,
+        signed=signed,
         tools=_tools(cassette),
         origin=_origin(header.origin) if isinstance(header.origin, Origin) else None,
         rules=tuple(header.rules),

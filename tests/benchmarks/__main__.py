@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.benchmarks import instructions, peers
-from tests.benchmarks.calls import benchmarks, durable
+from tests.benchmarks.calls import benchmarks, durable, redacting
 from tests.benchmarks.files import importing, verifying
 from tests.benchmarks.measure import measure, table
 from tests.benchmarks.opening import opening, working
 from tests.benchmarks.order import matching
+from tests.benchmarks.signatures import signing
 from tests.benchmarks.streams import streaming
 from tests.benchmarks.syncs import group_commits, waiting
 
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 def _table(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     found = itertools.chain(
         benchmarks(folder, options.calls),
+        redacting(folder, options.calls),
         durable(folder, max(options.calls // 10, 1)),
         streaming(folder, max(options.calls // 2, 1)),
         waiting(folder, max(options.calls // 20, 1)),
@@ -53,6 +55,7 @@ def _table(folder: Path, options: argparse.Namespace) -> Iterator[str]:
         opening(folder, options.calls),
         working(folder, options.calls) if options.only in "verify-jobs" or "verify-jobs" in options.only else (),
         matching(options.calls),
+        signing(folder, options.calls) if any(options.only in name for name in ("verify-signed", "sign")) else (),
         importing(),
     )
     rows = [measure(b, options.rounds) for b in found if options.only in b.name]

@@ -46,11 +46,14 @@ def _toolcassette(sync: str) -> Session:
     tc = importlib.import_module("toolcassette")
     registry, recording, replaying = tc.Registry, tc.record, tc.replay  # asked for, they load the rest of the package
 
+    redact = sync != "none"  # which is there to compare like with like: no other package has rules by default
+    policy = "refuse" if redact else "ignore"
+
     @contextlib.contextmanager
     def session(record: bool, folder: Path, fn: Tool) -> Generator[Tool]:
         tool = registry().wrap(fn, name="search")
         file = folder / "c.cassette.jsonl"
-        with recording(file, ["search"], sync=sync) if record else replaying(file):
+        with recording(file, ["search"], sync=sync, redact=redact) if record else replaying(file, on_secret=policy):
             yield tool
 
     return session

@@ -10,6 +10,7 @@ from tests.benchmarks.measure import HEADER, Benchmark, measure
 MODES = ("record", "replay")
 NAMES = [
     *(f"{mode}-{kind}-{shape}" for kind in ("sync", "async") for shape in ("rows", "text") for mode in MODES),
+    *(f"redact-{mode}-{size}" for size in ("1KB", "1MB") for mode in MODES),
     "record-durable",
     *(f"{mode}-stream-{kind}" for kind in ("sync", "async") for mode in MODES),
     "record-async-2ms",
@@ -20,6 +21,8 @@ NAMES = [
     "causal-few",
     "causal-more",
     "causal-many",
+    "verify-signed",
+    "sign",
     "import",
 ]  # fmt: skip
 GROUPS = [f"frames-per-sync-{kind}-{callers}" for kind in ("async", "threads") for callers in (10, 100)]

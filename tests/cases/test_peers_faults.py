@@ -56,18 +56,19 @@ def test_fault_04_no_policy_only_warns(file):
      "session", "cursor", "api_key", "password", "time", "uuid"],
 )  # fmt: skip
 def test_fault_05_no_argument_is_ignored(file, name):
-    """Whatever it is called, as a parameter of its own or inside another one."""
+    """Whatever it is called, as a parameter of its own or inside another one; a secret is no exception."""
 
     def get(**given):
         return given
 
     tool = live(get)
-    record(file, lambda: [tool(**{name: 1}), tool(deep={name: "a"})])
+    record(file, lambda: [tool(**{name: 1}), tool(deep={name: "a"}), tool(deep={name: "a"})])
     with fails(tc.CassetteMismatch) as left, tc.replay(file):
         refused(lambda: dead(get)(**{name: 2}))
     assert left["error"].differs == (f"$.given.{name}",)
     with fails(tc.CassetteMismatch) as left, tc.replay(file):
         dead(get)(**{name: 1})
+        dead(get)(deep={name: "a"})
         refused(lambda: dead(get)(deep={name: "b"}))
     assert left["error"].differs == (f"$.given.deep.{name}",)
 

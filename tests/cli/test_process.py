@@ -128,7 +128,7 @@ def test_two_recorders_of_one_file(tmp_path):
         assert done.returncode == 2
         assert "another recorder is writing it" in done.stderr
         done = run(tmp_path, "ls")
-        assert (done.returncode, done.stdout.splitlines()[1].split()[:2]) == (1, ["open", "2"])
+        assert (done.returncode, done.stdout.splitlines()[1].split()[:3]) == (1, ["open", "-", "2"])
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         ended(process)

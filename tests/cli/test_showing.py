@@ -181,7 +181,8 @@ def test_nothing_from_a_file_or_a_name_reaches_the_terminal_raw(tmp_path, shown,
 
 def test_ls_lists_tools(good, shown):
     _, out, _ = shown("ls", good.parent)
-    assert out.splitlines()[1].split() == ["complete", "3", str(good), "clock,", "weather"]
+    row = ["complete", "tools", "3", "2026-01-02T03:04:05", str(good), "clock,", "weather", "-"]
+    assert out.splitlines()[1].split() == row
     status, out, _ = shown("ls", "--format", "json", good.parent)
     (row,) = json.loads(out)
     assert (status, row["state"], row["calls"], row["tools"]) == (0, "complete", 3, ["clock", "weather"])

@@ -334,7 +334,7 @@ def test_the_default_registry_has_them_too(monkeypatch):
 
     extensions = Extensions()  # in place of the process's own, for this test
     for name in ("_types", "_tags", "_errors", "alike"):
-        monkeypatch.setattr(tc.tools._default.extensions, name, getattr(extensions, name))
+        monkeypatch.setattr(tc.tools.default_registry.extensions, name, getattr(extensions, name))
     tc.register_type(Local, lambda _: 1, lambda _: Local(), "local")
     tc.register_error(LocalError, lambda _: 1, lambda _: LocalError("again"))
 

@@ -210,6 +210,20 @@ def test_salvage_keeps_the_order_of_calls_that_overlapped(tmp_path):
     assert [call.args for call in tc.read_cassette("new.cassette.jsonl")] == [b'{"ms":60,"n":0}', b'{"ms":20,"n":2}']
 
 
+@pytest.mark.parametrize("secret", ["AKIAIOSFODNN7EXAMPLE", "nothing of that kind"])
+def test_salvage_tells_of_secrets_that_its_recorder_had_no_time_to_take_out(secret):
+    @tc.Registry().wrap
+    def note(text: str) -> str:
+        return text
+
+    with pytest.raises(ZeroDivisionError), tc.record(FORMAL, ["note"], redact=False):
+        note(secret)
+        raise ZeroDivisionError
+    answer = tc.recover(PARTIAL, salvage="new.cassette.jsonl")
+    assert answer.done == "salvaged"
+    assert [("scan" in words, secret in words) for words in answer.notes] == [(True, False)] * (secret[:4] == "AKIA")
+
+
 @pytest.mark.parametrize("given", [{"formal": WHOLE}, {"partial": WHOLE}])
 def test_what_is_whole_is_not_salvaged(given):
     put(**given)

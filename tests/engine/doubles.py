@@ -93,10 +93,11 @@ class _WatchedSpool:
         time.sleep(self._store.sync_seconds)
         self._store.during_sync()
         self._inner.sync()
+        self._store.log.append("sync")
 
     def rewrite(self, lines: Iterable[bytes]) -> None:
         self._inner.rewrite(lines)
-        self._store.log.append("sync")
+        self._store.log.append("rewrite")
 
 
 def resealed(data: bytes, old: bytes, new: bytes) -> bytes:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.format.vector_language import BASE, WHOLE, edited, seal
 from tests.strategies import recorded_calls
 from toolcassette.format import Cutter, Finding, Reader, RecordedCall, runs, survey, write_cassette
+from toolcassette.format.index import CassetteIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,7 +77,7 @@ def damaged(data: st.DataObject, whole: bytes) -> bytes:
     for _ in range(data.draw(st.integers(0, 2))):
         at = data.draw(st.integers(0, len(lines) - 1))
         kind = data.draw(st.sampled_from(["flip", "drop", "double", "swap", "edit", "cut"]))
-        if kind == "flip":
+        if kind == "flip" and lines[at]:
             place = data.draw(st.integers(0, len(lines[at]) - 1))
             changed = bytearray(lines[at])
             changed[place] ^= 1 << data.draw(st.integers(0, 7))
@@ -152,6 +153,47 @@ def test_a_run_is_not_surveyed_where_anything_is_wrong() -> None:
     spelled = edited(6, '"z":1', '"z": 1')
     assert [survey(run) is None for run in Cutter().cut(spelled)] == [False]
     assert [survey(run, deep=True) for run in Cutter().cut(spelled)] == [None]
+
+
+def indexed(blocks: Iterable[bytes], *, calls_max: int = 100) -> tuple[object, ...]:
+    """All that a reader has to say, and of a whole cassette all that an index keeps."""
+    index = CassetteIndex()
+    reader = Reader(runs=index, calls_max=calls_max).feed_all(blocks)
+    finding = reader.finish()
+    if finding is not None:
+        return state(reader, finding)
+    names = [index.naming(call) for call in range(len(index.starts))]
+    spans = [(list(each.offsets), list(each.lengths)) for each in (index.starts, index.ends)]
+    paths = {path: list(calls) for path, calls in index.paths.items()}
+    return state(reader, finding), names, spans, paths
+
+
+@pytest.mark.parametrize("calls_max", [100, 7])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ('"call":5', '"call":6'),
+        ('result","call":7', 'result","call":6'),
+        ('result","call":6,"outcome":"ok"', 'result","call":6,"outcome":"error"'),
+        (
+            'start","call":7,"boundary":"tool","path":[],"tool":"t","at":0,"args":{}',
+            'result","call":6,"outcome":"ok","at":0,"value":1',
+        ),
+        ('"call":8,"boundary":"tool","path":[]', '"call":8,"boundary":"tool","path":["s"]'),
+        ('"call":8,"boundary":"tool","path":[]', '"call":8,"boundary":"tool","path":["t:0123456789abcdef#0"]'),
+    ],
+)
+def test_calls_in_turn_are_taken_as_any_others(old: str, new: str, calls_max: int) -> None:
+    calls = [SMALL._replace(tool="tu"[number % 3 == 2], value=b"1" * number or b"0") for number in range(12)]
+    lines = write_cassette(calls, **WRITTEN).decode().splitlines()
+    whole = seal(*[line[:-149].replace(old, new) for line in lines])
+    header, rest = whole.split(b"\n", 1)
+    wanted = indexed(line + b"\n" for line in whole.split(b"\n")[:-1])
+    assert indexed([whole], calls_max=100) == wanted
+    wanted = indexed((line + b"\n" for line in whole.split(b"\n")[:-1]), calls_max=calls_max)
+    for size in range(250, len(rest), 61):
+        assert indexed([header + b"\n", *cut(rest, size)], calls_max=calls_max) == wanted, size
 
 
 def test_a_line_over_many_blocks_is_held_once() -> None:

@@ -152,6 +152,14 @@ def accepted_values() -> Iterator[Vector]:
         '{"$tc":"uuid","v":"12345678-1234-5678-1234-567812345678"}',
     ]
     yield Vector("ok_all_tags", one(f',"value":[{",".join(tags)}]'), "every tag of section 5")
+    standins = [
+        '{"$tc":"redacted","n":1,"rule":"api-key"}',
+        '{"$tc":"redacted","n":2,"of":"bytes","rule":"token"}',
+        '{"$tc":"redacted","n":3,"rule":"pin","v":"0000"}',
+        '"Bearer ⟦redacted:token:2⟧"',
+        '"⟦\\\\redacted:token:2⟧"',
+    ]
+    yield Vector("ok_stand_ins", one(f',"value":[{",".join(standins)}]'), "what redaction took out, section 5.1")
     numbers = (
         "0,-1,9007199254740993,18446744073709551616,0.0,-0.0,1.0,100.0,0.1,-2.5,0.00001,0.00001234,9.999e-6,1e-6,1.5e-7,"
         "1000000000000000.0,9999999999999998.0,1e16,1.2345678901234568e16,1e21,1e22,-1e100,5e-324,2.2250738585072014e-308,"

@@ -142,8 +142,10 @@ def test_fixers(repo, data, fixed, before, after):
 # -- git install -----------------------------------------------------------------------------------------------------
 
 LINE = "*.cassette.jsonl -text -ident -merge diff=toolcassette linguist-generated"
+SIGNATURES = "*.cassette.jsonl.sig -text -merge"
 SAID = f"""\
 .gitattributes: added {LINE}
+.gitattributes: added {SIGNATURES}
 .gitignore: added *.cassette.jsonl.partial*
 git config: set diff.toolcassette.textconv = toolcassette view --textconv
 """
@@ -151,7 +153,7 @@ git config: set diff.toolcassette.textconv = toolcassette view --textconv
 
 def test_install(repo):
     assert repo.tool("git", "install") == (0, SAID, "")
-    assert (repo.folder / ".gitattributes").read_text("utf-8") == LINE + "\n"
+    assert (repo.folder / ".gitattributes").read_text("utf-8") == f"{LINE}\n{SIGNATURES}\n"
     assert (repo.folder / ".gitignore").read_text("utf-8") == "*.cassette.jsonl.partial*\n"
     for name in (f"{NAME}.partial", f"a/{NAME}.partial.0123abcd"):
         assert repo.git("check-ignore", name).returncode == 0
@@ -187,18 +189,21 @@ def test_install_works_from_a_folder_below(repo):
 @pytest.mark.parametrize(
     ("present", "wanted"),
     [
-        (b"*.py text\n", b"*.py text\n%s\n"),
-        (b"*.py text", b"*.py text\n%s\n"),
-        (b"*.py text\r\n", b"*.py text\r\n%s\r\n"),
-        (b"  %s  \r\n", b"  %s  \r\n"),
-        (b"", b"%s\n"),
+        (b"*.py text\n", b"*.py text\n%s\n%sig\n"),
+        (b"*.py text", b"*.py text\n%s\n%sig\n"),
+        (b"*.py text\r\n", b"*.py text\r\n%s\r\n%sig\r\n"),
+        (b"  %s  \r\n", b"  %s  \r\n%sig\r\n"),
+        (b"%sig\n%s\n", b"%sig\n%s\n"),
+        (b"", b"%s\n%sig\n"),
     ],
 )
 def test_install_keeps_what_is_there(repo, present, wanted):
-    line = LINE.encode()
-    repo.write(present.replace(b"%s", line), ".gitattributes")
+    present, wanted = (
+        text.replace(b"%sig", SIGNATURES.encode()).replace(b"%s", LINE.encode()) for text in (present, wanted)
+    )
+    repo.write(present, ".gitattributes")
     assert repo.tool("git", "install")[0] == 0
-    assert (repo.folder / ".gitattributes").read_bytes() == wanted.replace(b"%s", line)
+    assert (repo.folder / ".gitattributes").read_bytes() == wanted
 
 
 def test_install_says_where_it_is_overruled(repo):

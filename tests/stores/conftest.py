@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.stores.sqlite_store import SqliteStore
 from toolcassette.errors import FormatError
 from toolcassette.stores import FileOps, FileStore, MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from toolcassette.stores import Spool, Store
@@ -97,8 +99,13 @@ class Place:
         spool.keep()
 
 
-@pytest.fixture(params=["file", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "file":
-        return Place(FileStore(), f"{tmp_path}/")
-    return Place(MemoryStore(), "")
+@pytest.fixture(params=["file", "memory", "sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "sqlite":
+        store = SqliteStore(tmp_path / "cassettes.db")
+        yield Place(store, "")
+        store._db.close()
+    elif request.param == "file":
+        yield Place(FileStore(), f"{tmp_path}/")
+    else:
+        yield Place(MemoryStore(), "")

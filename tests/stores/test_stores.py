@@ -9,7 +9,7 @@ import pytest
 
 from tests.stores.conftest import CASSETTE_ID, HEADER, Place
 from toolcassette.errors import CassetteExists, FormatError, StoreError
-from toolcassette.stores import PARTIAL_SUFFIX
+from toolcassette.stores import PARTIAL_SUFFIX, BlobStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,6 +137,9 @@ def put(place: Place, data: bytes, name: str = "x") -> None:
         from pathlib import Path
 
         Path(place.at("other")).replace(place.at(name))
+    elif isinstance(place.store, BlobStore):
+        assert place.store.put(place.at(name), data, place.store.get(place.at(name)))
+        assert place.store.delete("other", data)
     else:
         place.store._blobs[name] = place.store._blobs.pop("other")  # type: ignore[attr-defined] # the one look inside
 

@@ -14,13 +14,18 @@ import click
 
 from toolcassette import __version__
 from toolcassette.cli.inspecting import inspect_verb
+from toolcassette.cli.keys import keygen_verb
+from toolcassette.cli.locking import lock_verb
 from toolcassette.cli.looking import ls_verb, schema_verb, verify_verb
+from toolcassette.cli.merging import merge_verb
 from toolcassette.cli.outlet import complain, finish, mute, ready_streams
+from toolcassette.cli.proving import check_proof_verb, prove_verb
 from toolcassette.cli.recovering import recover_verb
 from toolcassette.cli.repository import git_group
 from toolcassette.cli.reviewing import diff_verb, view_verb
 from toolcassette.cli.running import record_verb, replay_verb
 from toolcassette.cli.scanning import scan_verb
+from toolcassette.cli.signing import attest_verb, sign_verb
 from toolcassette.errors import CassetteError
 
 if TYPE_CHECKING:
@@ -51,6 +56,7 @@ for _verb in (
     verify_verb,
     inspect_verb,
     ls_verb,
+    merge_verb,
     record_verb,
     recover_verb,
     replay_verb,
@@ -59,6 +65,12 @@ for _verb in (
     diff_verb,
     view_verb,
     git_group,
+    attest_verb,
+    check_proof_verb,
+    keygen_verb,
+    lock_verb,
+    prove_verb,
+    sign_verb,
 ):
     _app.add_command(_verb)
 

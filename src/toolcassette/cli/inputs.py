@@ -8,7 +8,6 @@ a good one.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from toolcassette.cli.outlet import shown
+from toolcassette.folders import cassette_files
 from toolcassette.stores import FileStore, MemoryStore
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["STDIN", "Input", "expand", "listed"]
 
 STDIN: Final = "-"
-_CASSETTE = re.compile(r"\.cassette\.jsonl(\.partial.*)?\Z", re.DOTALL)
 
 
 class Input(NamedTuple):
@@ -46,7 +45,7 @@ def expand(paths: Sequence[str]) -> Iterator[Input]:
             piped = piped or _piped()
             yield Input(STDIN, piped)
         elif os.path.isdir(path):  # noqa: PTH112 - a path stays as it was given
-            below = list(_below(path))
+            below = list(cassette_files(path))
             yield from (Input(name, files, folder) for name, folder in below or [(path, True)])
         else:
             yield Input(path, files)
@@ -69,23 +68,6 @@ def listed(source: str) -> list[str]:
 
 def _why(error: Exception) -> str:
     return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else "no such name"
-
-
-def _below(folder: str) -> Iterator[tuple[str, bool]]:
-    """Cassettes and partials below a folder; and, marked True, the folders that cannot be looked into."""
-    closed: list[str] = []
-
-    def refused(error: OSError) -> None:
-        closed.append(error.filename)
-
-    for place, folders, names in os.walk(folder, onerror=refused):
-        folders.sort()
-        yield from (
-            (os.path.join(place, name), False)  # noqa: PTH118 - as above
-            for name in sorted(names)
-            if _CASSETTE.search(name)
-        )
-    yield from ((name, True) for name in closed)
 
 
 def _piped() -> MemoryStore:

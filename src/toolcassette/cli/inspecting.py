@@ -77,7 +77,7 @@ def _look(item: Input) -> tuple[Report, _View | None]:
         return report, None
     try:
         cassette = read_cassette(item.path, store=item.store)
-        return report, _View(report, inspection_of(item.path, cassette), list(cassette))
+        return report, _View(report, inspection_of(item.path, cassette, signed=report.signed), list(cassette))
     except FormatError as error:  # the file changed since it was judged
         state = state_of(error.reason)
         found = dataclasses.replace(report, state=state, reason=error.reason, frame=error.frame, offset=error.offset)

@@ -12,33 +12,43 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from toolcassette import listing
 from toolcassette.cli.differing import in_summary
 from toolcassette.cli.inputs import expand, listed
+from toolcassette.cli.keys import key_options, trust_for
+from toolcassette.cli.locked import Locked
 from toolcassette.cli.outlet import complain, counted, progressing, say, say_json, shown, table
-from toolcassette.errors import FormatError, printable
+from toolcassette.errors import printable
 from toolcassette.format import json_schemas
-from toolcassette.verify import inspect, verify, verify_all
+from toolcassette.stores import FileStore
+from toolcassette.verify import verify_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toolcassette.cli.inputs import Input
+    from toolcassette.listing import Listed
     from toolcassette.verify import Report
 
 __all__ = ["Annotation", "annotate", "headline", "ls_verb", "report_fields", "schema_verb", "verify_verb"]
 
 _HEAD_CHARS: Final = 8  # enough to compare by eye
+_COLUMNS: Final = ("state", "kind", "calls", "created", "cassette", "tools", "models")
 _ANNOTATIONS_SHOWN: Final = 10  # GitHub shows as many errors of a step
 
 
 def headline(report: Report) -> str:
     """One line on the state of a cassette, safe to print."""
     if not report.ok:
-        return f"{shown(report.path)}: {report.state}: {report.message}"
+        return f"{shown(report.path)}: {_verdict(report)}: {report.message}"
     facts = (
         f"{counted(report.frames, 'frame')}, {counted(report.calls, 'call')}, head {(report.head or '')[:_HEAD_CHARS]}"
     )
     return f"{shown(report.path)}: {report.message} ({facts})"
+
+
+def _verdict(report: Report) -> str:
+    """The state, in a word; of an intact cassette, what is wrong with it all the same."""
+    return "not proven" if report.state == "complete" else report.state
 
 
 def report_fields(report: Report) -> dict[str, Any]:
@@ -63,7 +73,7 @@ def _as_json(reports: Sequence[Report]) -> None:
 def _as_github(reports: Sequence[Report]) -> None:
     annotate(
         [
-            Annotation(report.path, report.frame, f"cassette {report.state}", report.message, headline(report))
+            Annotation(report.path, report.frame, f"cassette {_verdict(report)}", report.message, headline(report))
             for report in reports
             if not report.ok
         ]
@@ -129,18 +139,39 @@ _VERIFY_FORMATS: Final[dict[str, Callable[[Sequence[Report]], None]]] = {
 @click.option("--files-from", metavar="FILE", help="judge the files listed in FILE too, one a line; - for stdin")
 @click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="workers side by side; 0: as many as help")
 @click.option("--format", "form", type=click.Choice(list(_VERIFY_FORMATS)), default="text", help="how to say it")
-def verify_verb(paths: tuple[str, ...], deep: bool, files_from: str | None, jobs: int, form: str) -> int:
+@key_options
+@click.option("--locked", is_flag=True, help="each must be the one that ./cassettes.lock names; PATH may be left out")
+@click.option("--policy-from", metavar="REV", help="trust the keys of pytest's configuration in that git revision")
+def verify_verb(
+    paths: tuple[str, ...],
+    deep: bool,
+    files_from: str | None,
+    jobs: int,
+    form: str,
+    keys: tuple[str, ...],
+    require_signature: bool,
+    threshold: int,
+    locked: bool,
+    policy_from: str | None,
+) -> int:
     """Judge whether files are whole cassettes
 
     A PATH is a file, a folder (every *.cassette.jsonl in it, partials too) or - for stdin. An intact cassette is what
-    its recorder wrote; unsigned, it does not prove who that was.
+    its recorder wrote; unsigned, it does not prove who that was. A signature (FILE.sig) is judged where there is one.
+    Keys are those of --key, else of TOOLCASSETTE_TRUSTED_KEYS, else of --policy-from.
     """
+    trust = trust_for(keys, required=require_signature, threshold=threshold, policy_from=policy_from)
     chosen = [*paths, *(listed(files_from) if files_from is not None else ())]
-    if not chosen:
+    if not chosen and not locked:
         raise click.UsageError("missing argument 'PATH...'")
-    files = [(item.path, item.store) for item in expand(chosen)]
+    lock = Locked() if locked else None
+    files = [(item.path, item.store) for item in expand(chosen or ["."])]
+    if lock is not None:
+        files += [(path, FileStore()) for path in lock.missing(chosen or ["."], [path for path, _ in files])]
     with progressing("verifying") as progress:
-        reports = verify_all(files, deep=deep, jobs=jobs, progress=progress)
+        reports = verify_all(files, deep=deep, jobs=jobs, progress=progress, trust=trust)
+    if lock is not None:
+        reports = [lock.judged(report) for report in reports]
     _VERIFY_FORMATS[form](reports)
     return max(report.exit_status for report in reports)
 
@@ -149,37 +180,36 @@ def verify_verb(paths: tuple[str, ...], deep: bool, files_from: str | None, jobs
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="how to say it")
 def ls_verb(paths: tuple[str, ...], form: str) -> int:
-    """List the cassettes in folders, with state, calls and tools
+    """List the cassettes in folders: state, kind, calls, when created, tools and models
 
     A PATH is a file, a folder (default: the one you are in) or - for stdin. Recordings that were not published are
-    listed as open. Tools are those of whole cassettes.
+    listed as open. Kind, tools and models are those of whole cassettes.
     """
-    found: list[tuple[Report, tuple[str, ...] | None]] = []
+    found: list[Listed] = []
     for item in expand(paths or (".",)):
-        report = verify(item.path, store=item.store)
-        if item.folder and report.reason == "not_a_file":
+        row = listing.listed(item.path, store=item.store)
+        if item.folder and row.report.reason == "not_a_file":
             complain(f"{shown(item.path)}: no cassettes here")
         else:
-            found.append((report, _tools(item) if report.ok else None))
+            found.append(row)
     if form == "json":
-        say_json([{**report_fields(report), "tools": tools} for report, tools in found])
+        say_json([_row_fields(row) for row in found])
     elif found:
-        for line in table(("state", "calls", "cassette", "tools"), (_row(report, tools) for report, tools in found)):
+        for line in table(_COLUMNS, map(_row, found)):
             say(line)
-    return max((report.exit_status for report, _ in found), default=0)
+    return max((row.report.exit_status for row in found), default=0)
 
 
-def _row(report: Report, tools: Iterable[str] | None) -> tuple[str, str, str, str]:
-    names = "-" if tools is None else ", ".join(map(printable, tools))
-    return report.state, str(report.calls), shown(report.path), names
+def _row_fields(row: Listed) -> dict[str, Any]:
+    facts = {"kind": row.kind, "tools": row.tools, "models": row.models, "created": row.created}
+    return {**report_fields(row.report), **facts}
 
 
-def _tools(item: Input) -> tuple[str, ...] | None:
-    """The tools of a cassette; None where it changed since it was judged."""
-    try:
-        return tuple(dict.fromkeys(summary.tool for summary in inspect(item.path, store=item.store).tools))
-    except FormatError:
-        return None
+def _row(row: Listed) -> tuple[str, ...]:
+    report = row.report
+    created = (row.created or "-").partition(".")[0]  # to the second
+    names = [", ".join(map(printable, some)) or "-" if some is not None else "-" for some in (row.tools, row.models)]
+    return _verdict(report), row.kind or "-", str(report.calls), created, shown(report.path), *names
 
 
 @click.command("schema", short_help="print the JSON Schema of the format")

@@ -50,6 +50,7 @@ _FLAGS: Final = (
     ("strict_include=False", "--no-strict-include"),
     ("on_secret='warn'", "--on-secret warn"),
     ("salvage='NEW FILE'", "--salvage NEW_FILE"),
+    ("--key, trusted_keys= or TOOL", "--key or TOOL"),
 )
 
 

@@ -16,10 +16,11 @@ import click
 
 from toolcassette.cli.outlet import complain, say, shown
 
-__all__ = ["CASSETTE_NAME", "blob_at", "git_group", "names_at", "revision"]
+__all__ = ["CASSETTE_NAME", "blob_at", "git_group", "names_at", "revision", "top_of"]
 
 CASSETTE_NAME: Final = re.compile(r"\.cassette\.jsonl\Z")
 ATTRIBUTES: Final = "*.cassette.jsonl -text -ident -merge diff=toolcassette linguist-generated"
+SIGNATURES: Final = "*.cassette.jsonl.sig -text -merge"
 PARTIALS: Final = "*.cassette.jsonl.partial*"
 CASSETTES: Final = "*.cassette.jsonl"
 TEXTCONV: Final = ("diff.toolcassette.textconv", "toolcassette view --textconv")
@@ -63,6 +64,15 @@ def revision(name: str, folder: str) -> str:
     return found.decode("ascii").strip()
 
 
+def top_of(folder: str) -> str:
+    """The top of the work tree that a folder is in. Raises ``click.ClickException`` where there is none."""
+    outside = "not in the work tree of a git repository"
+    top = os.fsdecode(_asked(folder, "rev-parse", "--show-toplevel", otherwise=outside).removesuffix(b"\n"))
+    if not top:
+        raise click.ClickException(outside)
+    return top
+
+
 def names_at(commit: str, folder: str) -> list[str]:
     """The cassettes below a folder in a commit, relative to the folder."""
     failed = f"could not list {shown(folder)} in the repository"
@@ -97,11 +107,8 @@ def install_verb(private: bool) -> int:
     partials to .gitignore; both are to be committed. Has this clone show a cassette as `toolcassette view` does in a
     diff. What is there already stays.
     """
-    outside = "not in the work tree of a git repository"
-    top = os.fsdecode(_asked("", "rev-parse", "--show-toplevel", otherwise=outside).removesuffix(b"\n"))
-    if not top:
-        raise click.ClickException(outside)
-    _add_lines(top, ".gitattributes", [ATTRIBUTES])
+    top = top_of("")
+    _add_lines(top, ".gitattributes", [ATTRIBUTES, SIGNATURES])
     _add_lines(top, ".gitignore", [PARTIALS, CASSETTES] if private else [PARTIALS])
     _configure(top)
     return _overruled(top)

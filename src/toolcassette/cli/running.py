@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from toolcassette.cli.child import run
+from toolcassette.cli.keys import key_options, trust_for
 from toolcassette.cli.outlet import complain, counted, in_flags, shown
 from toolcassette.cli.scanning import secrets_of
-from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished
-from toolcassette.errors import CassetteError, CassetteExists, FormatError
+from toolcassette.crypto import SIGNATURE_SUFFIX, read_signer
+from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished, sign_published, stale_note
+from toolcassette.errors import CassetteError, CassetteExists, FormatError, printable
 from toolcassette.redaction import NORMALISERS
 from toolcassette.session import Options, record, replay
 from toolcassette.stores import FileStore
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolcassette.cli.child import Ended
+    from toolcassette.crypto import Signer
     from toolcassette.process import Status
 
 __all__ = ["record_verb", "replay_verb"]
@@ -95,6 +98,7 @@ def _command(verb: _F) -> _F:
 @click.option("--set-aside", is_flag=True, help="rename a partial that another recorder left behind")
 @click.option("--allow-empty", is_flag=True, help="publish a cassette without a call too")
 @click.option("--publish-on-error", is_flag=True, help="publish although the command fails")
+@click.option("--sign", "key", metavar="KEY_FILE", help="sign the cassette that was published")
 @_command
 def record_verb(
     file: str,
@@ -105,6 +109,7 @@ def record_verb(
     set_aside: bool,
     allow_empty: bool,
     publish_on_error: bool,
+    key: str | None,
     strict_include: bool,
     redact: tuple[str, ...],
     no_redact: bool,
@@ -128,9 +133,10 @@ def record_verb(
     include = _include(patterns)
     try:
         name = _absolute(file)
-        _refuse_early(name, options)
+        signer = None if key is None else read_signer(key)
+        _refuse_early(name, options, signer)
         ended = run(command, "record", name, include, options, secret_env)
-        return _Recording(file, name, include, options).judge(ended)
+        return _Recording(file, name, include, options, signer).judge(ended)
     except CassetteError as error:
         complain(f"{shown(file)}: {in_flags(str(error))}")
         return error.exit_status
@@ -141,12 +147,8 @@ def record_verb(
     "--include", "patterns", metavar="P", multiple=True, help="tools to replay; others run for real; repeat it"
 )
 @click.option("--allow-unconsumed", is_flag=True, help="let recorded calls be left over")
-@click.option(
-    "--on-secret",
-    type=click.Choice(["refuse", "warn", "ignore"]),
-    default="refuse",
-    help="where the cassette holds one",
-)
+@click.option("--on-secret", type=click.Choice(list(_ON_SECRET)), default="refuse", help="if the cassette holds one")
+@key_options
 @_command
 def replay_verb(
     file: str,
@@ -154,6 +156,9 @@ def replay_verb(
     patterns: tuple[str, ...],
     allow_unconsumed: bool,
     on_secret: str,
+    keys: tuple[str, ...],
+    require_signature: bool,
+    threshold: int,
     strict_include: bool,
     redact: tuple[str, ...],
     no_redact: bool,
@@ -166,11 +171,15 @@ def replay_verb(
     is left over, also if the command takes no notice. The command's own nonzero status passes through. Without
     --include, tools that the cassette does not know are refused.
     """
+    trust = trust_for(keys, required=require_signature, threshold=threshold)
     options = _options(
         **_redaction(redact, no_redact, normalize, secret_env),
         allow_unconsumed=allow_unconsumed,
         on_secret=on_secret,
         strict_include=strict_include,
+        trusted_keys=tuple(map(str, trust.keys)),  # as keys: the child may be in another folder
+        require_signature=trust.required,
+        threshold=trust.threshold,
     )
     include = _include(patterns) if patterns else None
     try:
@@ -181,6 +190,10 @@ def replay_verb(
     except CassetteError as error:
         complain(f"{shown(file)}: {in_flags(str(error))}")
         return error.exit_status
+
+
+def _fields(options: Options) -> dict[str, Any]:
+    return {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
 
 
 # -- before the command runs -----------------------------------------------------------------------------------------
@@ -199,7 +212,7 @@ def _absolute(file: str) -> str:
     return os.path.join(os.getcwd(), file) if file else file  # noqa: PTH109, PTH118 - pathlib would normalise
 
 
-def _refuse_early(name: str, options: Options) -> None:
+def _refuse_early(name: str, options: Options, signer: Signer | None) -> None:
     """Raise what the recorder would on opening: ``CassetteExists``, ``StoreError``; for a name ``click.UsageError``."""
     try:
         spool = _STORE.adopt(name)
@@ -213,6 +226,8 @@ def _refuse_early(name: str, options: Options) -> None:
             raise CassetteExists("stale_partial")
     if not options.replace and os.path.lexists(name):
         raise CassetteExists("cassette")
+    if not options.replace and signer is not None and os.path.lexists(name + SIGNATURE_SUFFIX):
+        raise CassetteExists("signature")
 
 
 def _recorded_calls(name: str, include: Sequence[str] | None, options: Options) -> int:
@@ -227,10 +242,6 @@ def _recorded_calls(name: str, include: Sequence[str] | None, options: Options) 
     recorded = len(session.cassette)
     session.close()
     return recorded
-
-
-def _fields(options: Options) -> dict[str, Any]:
-    return {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
 
 
 # -- when it has ended -----------------------------------------------------------------------------------------------
@@ -257,11 +268,12 @@ def _notes(status: Status) -> None:
 class _Recording:
     """What the parent does with a recording, when the command has ended."""
 
-    def __init__(self, file: str, name: str, include: Sequence[str], options: Options) -> None:
+    def __init__(self, file: str, name: str, include: Sequence[str], options: Options, signer: Signer | None) -> None:
         self._file = shown(file)
         self._name = name
         self._include = include
         self._options = options
+        self._signer = signer
 
     def judge(self, ended: Ended) -> int:
         """Publish, or say why not. Returns the exit status; raises ``CassetteError`` where publishing fails."""
@@ -293,6 +305,7 @@ class _Recording:
         with record(self._name, self._include, **_fields(self._options)):
             pass  # the session of a command that made no call
         complain(f"recorded {self._file} (0 calls)")
+        self._sign("published")
         return 0
 
     def _publish(self, calls: int) -> None:
@@ -302,6 +315,15 @@ class _Recording:
             "unchanged": f"unchanged {self._file} ({counted(calls, 'call')}): the run said nothing new, the file stays",
         }
         complain(said[outcome])
+        self._sign(outcome)
+
+    def _sign(self, outcome: str) -> None:
+        if self._signer is not None:
+            sign_published(_STORE, self._name, self._signer, outcome)
+            complain(f"signed {self._file} by {printable(self._signer.verifier.name)}")
+        elif self._options.replace and outcome == "published":
+            for note in stale_note(_STORE, self._name):
+                complain(f"note: {note}")
 
 
 def _judge_replay(file: str, recorded: int, ended: Ended) -> int:

@@ -15,7 +15,7 @@ from toolcassette.contracts.advice import how_to_keep, is_foreign
 from toolcassette.contracts.doors import parts_of
 from toolcassette.contracts.extensions import NO_EXTENSIONS
 from toolcassette.contracts.names import qualified_name
-from toolcassette.format import TAG, Encoder, Refused, encode_value
+from toolcassette.format import TAG, Encoder, Refused, plain_copy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,13 @@ def encode_args(arguments: Mapping[str, object], *, extensions: Extensions = NO_
 
     Raises ``UnrecordableValue`` with a path like ``$.conn`` for a value that has no lossless form.
     """
-    return encode_value(dict(arguments), sort=True, hook=functools.partial(_argument, extensions))
+    plain = plain_copy(arguments, sort=True)
+    if plain is not None:
+        return plain[0]
+    try:
+        return Encoder(sort=True, hook=functools.partial(_argument, extensions)).bytes(dict(arguments))
+    except Refused as refused:
+        raise refused.as_error() from None
 
 
 def _argument(extensions: Extensions, encoder: Encoder, value: object) -> Tree:

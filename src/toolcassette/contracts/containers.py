@@ -52,7 +52,8 @@ class DictNode(Node):
         self.wanted = wanted
         self.kinds = frozenset(kinds)
         any_str = type(key) is AnyNode or (type(key) is Leaf and str in key.types)
-        self._quick = any_str and type(value) is AnyNode
+        if any_str and type(value) is AnyNode:
+            self.as_is = self.kinds & {dict}
         self.transparent = dict in self.kinds and any_str and value.transparent
 
     def takes(self, value: object) -> bool:
@@ -73,7 +74,7 @@ class DictNode(Node):
     def decode(self, tree: Tree, reading: Reading) -> object:
         if type(tree) is not dict:
             raise Unfit(self.wanted)
-        if self._quick and not reading.tagged and dict in self.kinds:
+        if self.as_is and not reading.tagged:
             return tree
         found = _empty(tree) if TAG in tree and tree[TAG] != "map" else {}
         if type(found) not in self.kinds or not isinstance(found, dict):

@@ -3,17 +3,12 @@
 Rule: what comes back is a fresh value, the same in type and in every part, or the value is refused while the tool's
 real answer is at hand. A recorded value that does not fit today's annotation is ``ContractMismatch``, never mended.
 
-The quick way is a proof at C speed for the JSON values that most tools return. marshal takes no subclass of a builtin
-type; JSON text tells int, float and bool apart and keeps order and sign; so a copy that was read back from the text and
-is equal (which NaN, bytes, tuples and keys other than str are not) is the same in type and value.
+Most tools return JSON values, which have a quick way: ``format.plain_copy`` is the proof.
 """
 
 from __future__ import annotations
 
-import marshal
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from toolcassette.contracts.compiler import Compiler
 from toolcassette.contracts.doors import DOORS
@@ -23,7 +18,7 @@ from toolcassette.contracts.nodes import Node, Reading, UnknownNode
 from toolcassette.contracts.sameness import difference
 from toolcassette.contracts.unfit import Unfit
 from toolcassette.errors import ContractMismatch, FormatError, UnrecordableValue
-from toolcassette.format import DEPTH_MAX, LONG_INT, TAG, Refused, decode_tree, encode_tree, json_path
+from toolcassette.format import DEPTH_MAX, Refused, decode_tree, encode_tree, json_path, may_hold_tags, plain_copy
 
 if TYPE_CHECKING:
     from toolcassette.contracts.json_schema import JsonSchema
@@ -31,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Contract", "contract_for"]
 
-_MARK = f'{TAG}"'.encode()  # without its first quote, since a quote is no rare thing to look for
-_from_json = msgspec.json.Decoder().decode
 _DOES_NOT_COME_BACK = (
     "does not come back as it went; return a type that is listed in FORMAT.md, mend the annotation, "
     "or register the type"
@@ -42,10 +35,11 @@ _DOES_NOT_COME_BACK = (
 class Contract:
     """One tool's return annotation, compiled. Make it with ``contract_for``; it is safe to share between threads."""
 
-    __slots__ = ("_extensions", "_node", "_schema", "wanted")
+    __slots__ = ("_as_is", "_extensions", "_node", "_schema", "wanted")
 
     def __init__(self, node: Node, extensions: Extensions, schema: JsonSchema | None) -> None:
         self._node = node
+        self._as_is = node.as_is
         self._extensions = extensions
         self._schema = schema
         self.wanted = node.wanted
@@ -106,17 +100,16 @@ class Contract:
             return None
         try:
             if type(value) is str:  # text is its own copy, if it can be written at all
-                data = encode_tree(value, sort=False)
-                return None if _MARK in data else (data, self._node.decode(value, Reading(tagged=False)))
-            marshal.dumps(value)
-            data = encode_tree(value, sort=False)
-            # Its own spelling needs no second look; only bytes that may break a limit go to the reader that knows them.
-            may_break = data.count(b"[") + data.count(b"{") > DEPTH_MAX or LONG_INT.search(data)
-            tree = decode_tree(data) if may_break else _from_json(data)
-            if tree != value or _MARK in data:
-                return None
-            return data, self._node.decode(tree, Reading(tagged=False))
-        except (ValueError, TypeError, RecursionError, msgspec.MsgspecError, FormatError, Unfit):
+                data, copy = encode_tree(value, sort=False), value
+                if may_hold_tags(data):
+                    return None
+            else:
+                plain = plain_copy(value)
+                if plain is None:
+                    return None
+                data, copy = plain
+            return data, copy if type(copy) in self._as_is else self._node.decode(copy, Reading(tagged=False))
+        except (ValueError, RecursionError, Unfit):
             return None  # the long way can tell what is wrong, and where
 
     def _write(self, value: object) -> bytes:
@@ -133,7 +126,8 @@ class Contract:
     def _read(self, tree: Tree, data: bytes) -> object:
         if self._schema is not None:
             self._schema.check(tree)
-        return self._node.decode(tree, Reading(tagged=_MARK in data))
+        tagged = may_hold_tags(data)
+        return tree if type(tree) in self._as_is and not tagged else self._node.decode(tree, Reading(tagged=tagged))
 
 
 def _too_deep(value: object) -> UnrecordableValue:

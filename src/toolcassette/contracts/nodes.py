@@ -42,7 +42,7 @@ __all__ = [
 
 _LEAVES = Encoder()  # for values that hold no other values: it keeps no count of levels for them
 _DECODER = Decoder()
-_JSON_TYPES: Final = frozenset({str, int, float, bool, type(None)})
+_JSON_TYPES: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None)})
 
 
 class Reading:
@@ -58,12 +58,14 @@ class Reading:
 class Node:
     """One part of an annotation.
 
-    ``wanted``: its readable name. ``transparent``: a value of JSON's own types is its own tree here. ``rank``: unions
-    ask nodes of lower rank first when they read, because those say more about a value.
+    ``wanted``: its readable name. ``transparent``: a value of JSON's own types is its own tree here. ``as_is``: a tree
+    of one of these types, without tags, is its own value, whatever it holds. ``rank``: unions ask nodes of lower rank
+    first when they read, because those say more about a value.
     """
 
     wanted: str
     transparent: bool = False
+    as_is: frozenset[type] = frozenset()
     rank: int = 1
 
     def takes(self, value: object) -> bool:
@@ -136,6 +138,7 @@ class AnyNode(Node):
 
     wanted = "Any"
     transparent = True
+    as_is = frozenset({*_JSON_TYPES, dict, list})
     rank = 2
 
     def __init__(self, extensions: Extensions) -> None:
@@ -183,6 +186,7 @@ class Leaf(Node):
         self.types = frozenset(types)
         self._tags = frozenset(tags)
         self.transparent = self.types <= _JSON_TYPES
+        self.as_is = self.types & _JSON_TYPES
 
     def takes(self, value: object) -> bool:
         return type(value) in self.types
@@ -253,6 +257,7 @@ class ListNode(Node):
         self._item = item
         self.wanted = wanted
         self.transparent = item.transparent
+        self.as_is = frozenset({list}) if type(item) is AnyNode else frozenset()
 
     def takes(self, value: object) -> bool:
         return type(value) is list
@@ -263,7 +268,7 @@ class ListNode(Node):
     def decode(self, tree: Tree, reading: Reading) -> object:
         if type(tree) is not list:
             raise Unfit(self.wanted)
-        if not reading.tagged and type(self._item) is AnyNode:
+        if self.as_is and not reading.tagged:
             return tree
         return [self._item.decode_under(item, reading, index) for index, item in enumerate(tree)]
 

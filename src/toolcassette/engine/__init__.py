@@ -28,20 +28,25 @@ from toolcassette.engine.current import (
 from toolcassette.engine.journal import SYNC_POLICIES
 from toolcassette.engine.live import Live
 from toolcassette.engine.mismatch import differences
+from toolcassette.engine.offload import off_loop
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.path import composite_label, pushed, scope
-from toolcassette.engine.planted import planted
+from toolcassette.engine.planted import planted as planted_secrets
 from toolcassette.engine.playback import COMPLETIONS
+from toolcassette.engine.proof import sign_published, stale_note
 from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder
 from toolcassette.engine.replayer import Replayer
 from toolcassette.engine.searching import Search
 from toolcassette.engine.selection import Selection, glob_matches
 from toolcassette.engine.settings import RecorderSettings, ReplayerSettings
+from toolcassette.engine.stream_replaying import ReplayedFeed
+from toolcassette.engine.streams import CONTEXTS, shape_of
 from toolcassette.engine.verdict import Verdict
 
 __all__ = [
     "COMPLETIONS",
+    "CONTEXTS",
     "EFFECTS",
     "MODE_VARIABLE",
     "ORDERS",
@@ -52,6 +57,7 @@ __all__ = [
     "Pending",
     "Recorder",
     "RecorderSettings",
+    "ReplayedFeed",
     "Replayer",
     "ReplayerSettings",
     "Search",
@@ -65,12 +71,16 @@ __all__ = [
     "differences",
     "forbid_live",
     "glob_matches",
+    "off_loop",
     "on_unclaimed",
-    "planted",
+    "planted_secrets",
     "publish_finished",
     "pushed",
     "read",
     "scope",
     "selecting",
     "session_for",
+    "shape_of",
+    "sign_published",
+    "stale_note",
 ]

@@ -15,10 +15,12 @@ from toolcassette.engine.verdict import Verdict
 from toolcassette.errors import CassetteError, NotSelected, SessionClosed, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from toolcassette.engine.call import Call, Pending, Place, ToolContract
     from toolcassette.engine.selection import Selection
+    from toolcassette.format import RecordedCall
 
 __all__ = ["Session"]
 
@@ -64,6 +66,13 @@ class Session(abc.ABC):
         if self._met.setdefault(tool, identity) != identity:
             message = f"two different functions go by the name {printable(tool)} in one session; "
             raise ValueError(message + "give one of them another name=")
+
+    def calls(self) -> Iterable[RecordedCall]:
+        """The calls made so far, in the order in which they were; none where nothing is recorded or replayed.
+
+        Raises ``RuntimeError`` for a recording that is not published.
+        """
+        return ()
 
     def place(self) -> Place:
         """Where a call made here stands: its path below this session."""

@@ -64,7 +64,9 @@ class Journal:
         self._awaited = 0  # the last position that somebody may wait for
         self._durable = 0
         # Re-entrant: garbage collection may run a finaliser that ends a stream, and settles, in the middle of a step.
-        self._turn = threading.Condition(threading.RLock())  # not held while the disk works
+        self._lock = threading.RLock()  # not held while the disk works
+        self._turn = threading.Condition(self._lock)
+        self._waiting = 0  # threads that wait for their turn
         self._leader = 0  # the thread that syncs, 0 for none
         self._covered_last = 1  # lines that the last sync covered
         self._took_last = 0.0  # seconds
@@ -94,28 +96,34 @@ class Journal:
             return
         covered = self._durable
         try:
-            self._gather()
+            if self._covered_last > 1:
+                self._gather()
             appended, began = self._appended, time.monotonic()
             self._spool.sync()
             covered, self._took_last = appended, time.monotonic() - began
         finally:
-            with self._turn:
+            with self._lock:
                 self._covered_last = max(covered - self._durable, 1)
                 self._durable = covered
                 self._leader = 0
-                self._turn.notify_all()
+                if self._waiting:
+                    self._turn.notify_all()
 
     def _lead(self, position: int) -> bool:
         """Wait until ``position`` is durable (False), or it is this thread's turn to sync (True)."""
         me = threading.get_ident()
-        with self._turn:
+        with self._lock:
             while position > self._durable:
                 if self._leader == me:
                     return False  # such a finaliser, in the middle of our own sync: a later one covers it
                 if not self._leader:
                     self._leader = me
                     return True
-                self._turn.wait()
+                self._waiting += 1
+                try:
+                    self._turn.wait()
+                finally:
+                    self._waiting -= 1
         return False
 
     def _gather(self) -> None:

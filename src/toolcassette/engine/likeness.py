@@ -64,6 +64,8 @@ class Likeness:
         if self._redactor is None:
             return call
         args = self._redactor.redacted(call.args, sort=True, own=call.rules)
+        if args is call.args and not self._redactor.secrets.given:
+            return call
         template, refs = abstract(args)
         return call if template is call.args else call._replace(args=template, redacted=args, refs=refs)
 
@@ -73,12 +75,13 @@ class Likeness:
 
     def same(self, number: int, call: Call) -> bool:
         """Whether a record is one of this call."""
-        if self._redactor is None or not call.refs:
-            if self._cassette.is_call(number, call.tool, call.args, call.boundary):
-                return True
-            if self._redactor is None:
-                return False
-        return self.bindings(number, call) is not None
+        if self._is_plainly(number, call):
+            return True
+        return self._redactor is not None and self.bindings(number, call) is not None
+
+    def _is_plainly(self, number: int, call: Call) -> bool:
+        """Whether a record is this call byte for byte, with no secret in either."""
+        return not call.refs and self._cassette.is_call(number, call.tool, call.args, call.boundary)
 
     def bindings(self, number: int, call: Call) -> dict[int, int] | None:
         """What would have to be bound for a record to be this call; None where it is another one."""
@@ -96,8 +99,9 @@ class Likeness:
 
     def take(self, number: int, call: Call) -> None:
         """A record was consumed by this call: what it says of secrets holds from now on."""
-        if self._redactor is not None:
-            self._bindings.bind(self.bindings(number, call) or {})
+        if self._redactor is None or self._is_plainly(number, call):
+            return
+        self._bindings.bind(self.bindings(number, call) or {})
 
     def equal_outcomes(self, one: int, other: int) -> bool:
         """Whether two records ended in the same way, but for their time."""
@@ -108,6 +112,13 @@ class Likeness:
     def rules_of(self, number: int) -> list[str]:
         """The rules that replaced something in the arguments of a record."""
         return sorted({ref.rule for ref in self._abstract(number).refs}) if self._redactor is not None else []
+
+    def unused(self) -> list[str]:
+        """Ids of the session's own rules that matched nothing."""
+        if self._redactor is None:
+            return []
+        used = self._redactor.secrets.used
+        return [rule.id for rule in self._redactor.rules.own if rule.id not in used]
 
     def shown(self, data: bytes) -> bytes:
         """Recorded bytes as they are handed out."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from toolcassette.errors import CassetteMismatch
 from toolcassette.format import TAG, decode_tree, json_path
+from toolcassette.redaction import holes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,6 +101,8 @@ def explain(cassette: Cassette, call: Call, order: Order, likeness: Likeness, ke
             args = likeness.template(nearest)
             expected = fingerprint(key, call.tool, args)
             rows = sorted(differences(decode_tree(call.args, sort=True), decode_tree(args, sort=True)))
+            if not rows:  # equal but for which secret is which
+                rows = [(path, "changed") for path in holes(args)]
         return CassetteMismatch(
             reason,
             tool=call.tool,

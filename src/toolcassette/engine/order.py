@@ -89,7 +89,9 @@ class Order:
         self.policy = policy
         self._likeness = likeness = likeness or Likeness(cassette)
         self.consumed = bytearray(len(cassette))
+        self.taken = array("I")  # the records that are consumed, in the order in which they were
         self._cassette = cassette
+        self._paths = cassette.paths
         self._handed = bytearray(len(cassette))
         self._held: dict[Path, list[tuple[int, int]]] = {}  # ends and numbers of the calls that are held, in order
         self._held_at: dict[int, Path] = {}
@@ -158,7 +160,7 @@ class Order:
         Raises ``Ambiguous`` where only secrets that nobody has seen yet tell two records apart.
         """
         if self.policy == "strict":
-            records = self._cassette.paths.get(call.path, ())
+            records = self._paths.get(call.path, ())
             cursor = self._cursors.get(call.path, 0)
             return records[cursor] if cursor < len(records) and self._likeness.same(records[cursor], call) else None
         key = _key(call.path, call.boundary, call.tool, call.args)
@@ -215,12 +217,15 @@ class Order:
     def consume(self, number: int, path: Path) -> list[tuple[Path, int]]:
         """Take a record: its start has happened again. Returns the paths whose marks moved, and where to."""
         self.consumed[number] = 1
-        records, cursor = self._cassette.paths[path], self._cursors[path]
+        self.taken.append(number)
+        records, cursor = self._paths[path], self._cursors[path]
         while cursor < len(records) and self.consumed[records[cursor]]:
             cursor += 1
         self._cursors[path] = cursor
         moved: list[tuple[Path, int]] = []
-        for depth in range(len(path), -1, -1) if self._has_marks else ():
+        if not self._has_marks:
+            return moved
+        for depth in range(len(path), -1, -1):
             if depth:
                 self._scopes[path[:depth]].left -= 1
             parent = self._parents[path[:depth]]

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from toolcassette.engine import current
 from toolcassette.engine.call import Place
 from toolcassette.errors import AmbiguousScope, printable
+from toolcassette.redaction import masked, masked_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -94,7 +95,7 @@ def scope(label: str, *, key: object = None) -> Generator[None]:
     """
     if not label:
         raise ValueError("a scope needs a label")
-    name = _escape(label) if key is None else f"{_escape(label)}:{_escape_key(str(key))}"
+    name = _escape(label) if key is None else f"{_escape(label)}:{_escape_key(masked_text(str(key)))}"
     with pushed(name, numbered=False):
         yield
 
@@ -129,8 +130,11 @@ def _parent_without_context() -> Frame:
 
 
 def composite_label(name: str, args: bytes) -> str:
-    """What a composite call is called in a path: its name, and a digest of name and canonical arguments."""
-    digest = hashlib.sha256(name.encode("utf-8") + b"\0" + args).hexdigest()[:_DIGEST_HEX]
+    """What a composite call is called in a path: its name, and a digest of name and canonical arguments.
+
+    Secrets in them are blotted out, so that another run with other secrets has the same path.
+    """
+    digest = hashlib.sha256(name.encode("utf-8") + b"\0" + masked(args)).hexdigest()[:_DIGEST_HEX]
     return f"{_escape(name)}:{digest}"
 
 

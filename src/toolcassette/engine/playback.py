@@ -116,15 +116,19 @@ class Playback:
             if self._busy:
                 message = "a tool was called by a finaliser while the replayer was matching a call"
                 raise RuntimeError(message)
-            self._busy = True
-            try:
-                return step(*parts)
-            finally:
-                while self._busy:
-                    while self._put_off:
-                        self._put_off.popleft()()
-                    self._busy = False
-                    self._busy = bool(self._put_off)  # a finaliser came in between
+            return self._whole(step, *parts)
+
+    def _whole(self, step: Callable[[*_Parts], _R], *parts: *_Parts) -> _R:
+        """Do one step, and then what finalisers asked for meanwhile. Under the lock."""
+        self._busy = True
+        try:
+            return step(*parts)
+        finally:
+            while self._busy:
+                while self._put_off:
+                    self._put_off.popleft()()
+                self._busy = False
+                self._busy = bool(self._put_off)  # a finaliser came in between
 
     def _soon(self, step: Callable[[*_Parts], object], *parts: *_Parts) -> None:
         """Do a step now, or when the step is whole in which a finaliser asks for it."""
@@ -132,7 +136,7 @@ class Playback:
             if self._busy:
                 self._put_off.append(lambda: step(*parts))
             else:
-                self._step(step, *parts)
+                self._whole(step, *parts)
 
     # -- beginning ------------------------------------------------------------------------------------------------
 
@@ -176,7 +180,9 @@ class Playback:
         if held is None:
             self._moved = time.monotonic()
             self.likeness.take(number, call)
-            self._turns.marks_moved(self.order.consume(number, call.path))
+            moved = self.order.consume(number, call.path)
+            if moved:
+                self._turns.marks_moved(moved)
             self._turns.happened(("start", number))
             return number
         if not others_may_run() or (held_since and self._stall_left(held_since) <= 0):

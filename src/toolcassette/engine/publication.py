@@ -15,7 +15,7 @@ from toolcassette.format import CALLS_MAX, LINE_BYTES_CEILING, index_cassette, p
 from toolcassette.stores import PARTIAL_SUFFIX
 
 if TYPE_CHECKING:
-    from toolcassette.format import Cassette
+    from toolcassette.format import Cassette, RunIndex
     from toolcassette.stores import Spool, Store
 
 __all__ = ["HELD_BYTES", "publish", "publish_finished", "read", "refuse_foreign"]
@@ -28,12 +28,20 @@ _BLOCK_BYTES: Final = 256 * 1024  # one read: it stays in a core's own cache unt
 _FOREIGN: Final = frozenset({"not_a_cassette", "not_a_file", "unreadable", "format_unknown", "requires_unknown"})
 
 
-def read(store: Store, name: str, *, calls_max: int = CALLS_MAX, finished_partial: bool = False) -> Cassette:
+def read(
+    store: Store,
+    name: str,
+    *,
+    calls_max: int = CALLS_MAX,
+    finished_partial: bool = False,
+    watch: RunIndex | None = None,
+) -> Cassette:
     """The verified cassette of a name. Raises ``FormatError`` on any defect.
 
     A partial is no cassette, whole or not (``not_published``), unless ``finished_partial`` asks for one that is whole.
     Up to ``HELD_BYTES`` it is held in memory. Of a larger one only an index is, and its frames are read again when they
-    are used: the file stays open as long as the cassette lives, or until its ``close``.
+    are used: the file stays open as long as the cassette lives, or until its ``close``. ``watch`` is told of all
+    frames.
     """
     source = store.open(name)
     try:
@@ -41,8 +49,8 @@ def read(store: Store, name: str, *, calls_max: int = CALLS_MAX, finished_partia
             raise FormatError("not_published")
         if source.size <= HELD_BYTES:
             with source:
-                data = b"".join(source.blocks())
-                return parse_cassette(data, line_bytes_max=LINE_BYTES_CEILING, calls_max=calls_max)
+                data = source.read_at(0, source.size)
+                return parse_cassette(data, line_bytes_max=LINE_BYTES_CEILING, calls_max=calls_max, watch=watch)
         lock = threading.Lock()  # a source has one reader at a time, a cassette any number
 
         def read_at(offset: int, length: int) -> bytes:
@@ -55,6 +63,7 @@ def read(store: Store, name: str, *, calls_max: int = CALLS_MAX, finished_partia
             source.size,
             line_bytes_max=LINE_BYTES_CEILING,
             calls_max=calls_max,
+            watch=watch,
         )
     except BaseException:
         source.close()

@@ -22,22 +22,22 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVarTuple
 from toolcassette.engine import current
 from toolcassette.engine.base import Session
 from toolcassette.engine.journal import Journal
-from toolcassette.engine.publication import publish, refuse_foreign
+from toolcassette.engine.proof import refuse_signature, sign_published, stale_note
+from toolcassette.engine.publication import publish, read, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
-from toolcassette.engine.redacting import RecordedRedaction, unused_rules_note
+from toolcassette.engine.redacting import RecordedRedaction
 from toolcassette.engine.selection import unused_note
-from toolcassette.engine.verdict import Verdict
+from toolcassette.engine.verdict import Verdict, unused_rules_note
 from toolcassette.errors import CassetteError, FormatError, IncludeUnused, NestedSelection, NotPublished, printable
-from toolcassette.format import Writer, lines_of
-from toolcassette.stores import PARTIAL_SUFFIX
+from toolcassette.format import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
     from toolcassette.engine.call import Call, Pending, ToolContract
     from toolcassette.engine.selection import Selection
     from toolcassette.engine.settings import RecorderSettings
-    from toolcassette.format import RecordedOutcome
+    from toolcassette.format import RecordedCall, RecordedOutcome
     from toolcassette.stores import Spool, Store
 
 __all__ = ["Recorder"]
@@ -59,6 +59,7 @@ class Recorder(Session):
         super().__init__()
         self._store = store
         self._name = name
+        self.cassette_id = ""  # 32 hex digits, once it is open
         self._selection = selection
         self._settings = settings
         # Re-entrant only so that a finaliser that calls a tool meets an error and not a deadlock.
@@ -66,7 +67,7 @@ class Recorder(Session):
         self._writing = False
         self._put_off_lines: collections.deque[tuple[Callable[[], tuple[bytes, int]], str]] = collections.deque()
         self._writer = Writer(line_bytes_max=settings.line_bytes_max, calls_max=settings.calls_max)
-        self._redaction = _redaction(settings, lambda: self._writer.seq)
+        self._redaction = RecordedRedaction.of(settings.rules, settings.secrets, lambda: self._writer.seq)
         self._tools: list[str] = []  # of each call, where what is learned late may have to be taken out of it
         self._spool: Spool | None = None
         self._journal: Journal | None = None
@@ -86,6 +87,13 @@ class Recorder(Session):
     def selection(self) -> Selection:
         """What is recorded."""
         return self._selection
+
+    def calls(self) -> Iterable[RecordedCall]:
+        """See ``Session.calls``."""
+        if self.verdict is None or self.verdict.outcome not in ("published", "unchanged"):
+            message = "the calls of a recording can be looked at once it is published"
+            raise RuntimeError(message)
+        return read(self._store, self._name)
 
     @property
     def journal(self) -> Journal:
@@ -227,7 +235,8 @@ class Recorder(Session):
     ) -> tuple[int, int]:
         """The critical section: one line made and handed to the store. Raises what poisons, or ``SessionClosed``."""
         with self._lock:
-            self.ready(tool)
+            if self._failure is not None or self._state != "open":
+                self.ready(tool)
             if self._writing:
                 return self._put_off(kind, lambda: make(*parts))
             self._writing = True
@@ -285,10 +294,12 @@ class Recorder(Session):
 
     def _open(self) -> None:
         settings = self._settings
-        cassette = secrets.token_hex(16)
+        self.cassette_id = cassette = secrets.token_hex(16)
         self._name = self._store.resolve(self._name)
         if settings.replace:
             refuse_foreign(self._store, self._name)
+        elif settings.signer is not None:
+            refuse_signature(self._store, self._name)
         self._spool = self._store.create(
             self._name, cassette_id=cassette, replace=settings.replace, set_aside=settings.set_aside
         )
@@ -328,12 +339,14 @@ class Recorder(Session):
         assert self._spool is not None  # opened
         with self._lock:
             why = self._why_not_published(error)
-        outcome = "kept"
+        outcome, signing = "kept", list[str]()
         try:
-            self._take_out_what_was_learned_late(self._spool)
+            if self._redaction is not None:  # what turned out to be a secret only late
+                self._writer = self._redaction.cleaned(self._store, self._spool, self._tools, self._writer)
             self.journal.finish(kept=why is not None)
             if why is None:
                 outcome = self._publish(self._spool)
+                signing = self._sign(outcome)
         except CassetteError as failure:
             why = why or failure
         finally:
@@ -350,7 +363,7 @@ class Recorder(Session):
             outcome=outcome,
             calls=self._writer.grammar.calls,
             error=why,
-            notes=(*words, *self._spool.notes),
+            notes=(*words, *signing, *self._spool.notes),
         )
 
     def _why_not_published(self, error: BaseException | None) -> CassetteError | None:
@@ -366,22 +379,6 @@ class Recorder(Session):
         )
         return next((make() for applies, make in reasons if applies), None)
 
-    def _take_out_what_was_learned_late(self, spool: Spool) -> None:
-        """Write the recording anew where it holds what turned out to be a secret only later."""
-        if self._redaction is None:
-            return
-        partial = self._name + PARTIAL_SUFFIX
-
-        def lines() -> Iterator[bytes]:
-            with self._store.open(partial) as source:
-                yield from lines_of(source.blocks())
-
-        writer = Writer(line_bytes_max=self._settings.line_bytes_max, calls_max=self._settings.calls_max)
-        again = self._redaction.rewriting(lines, self._tools, writer)
-        if again is not None:
-            spool.rewrite(again)
-            self._writer = writer
-
     def _publish(self, spool: Spool) -> str:
         try:
             spool.append(self._writer.complete())
@@ -392,6 +389,11 @@ class Recorder(Session):
         spool.sync()
         return "finished"
 
-
-def _redaction(settings: RecorderSettings, frames: Callable[[], int]) -> RecordedRedaction | None:
-    return RecordedRedaction(settings.rules, settings.secrets, frames) if settings.rules.version else None
+    def _sign(self, outcome: str) -> list[str]:
+        """Sign what was published, or say that nobody does. Raises ``CassetteError``: it is published, not signed."""
+        settings = self._settings
+        if settings.signer is not None and settings.publish:
+            sign_published(self._store, self._name, settings.signer, outcome, self._writer.head)
+        elif settings.replace and outcome == "published":
+            return stale_note(self._store, self._name)
+        return []

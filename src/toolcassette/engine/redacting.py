@@ -14,16 +14,18 @@ import functools
 from typing import TYPE_CHECKING
 
 from toolcassette.errors import CassetteError, ContractMismatch, FormatError, RedactionError
-from toolcassette.format import RecordedOutcome, Writer, bulk_members, rewritten
+from toolcassette.format import RecordedOutcome, Writer, bulk_members, lines_of, rewritten
 from toolcassette.redaction import ChunkRedactor, Redactor, abstract, from_environment, handed_out
+from toolcassette.stores import PARTIAL_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toolcassette.engine.call import Call, Kept, ToolContract
     from toolcassette.redaction import Rule, Rules
+    from toolcassette.stores import Spool, Store
 
-__all__ = ["Chunks", "RecordedRedaction", "unused_rules_note"]
+__all__ = ["Chunks", "RecordedRedaction"]
 
 
 class RecordedRedaction:
@@ -34,6 +36,11 @@ class RecordedRedaction:
         self._frames = frames
         self._late = 0  # frames before this one may hold what was learned since
         self._own: dict[str, Sequence[Rule]] = {}  # tool -> its rules
+
+    @classmethod
+    def of(cls, rules: Rules, declared: Iterable[str], frames: Callable[[], int]) -> RecordedRedaction | None:
+        """None where nothing is redacted."""
+        return cls(rules, declared, frames) if rules.version else None
 
     def args(self, call: Call) -> Call:
         """The call without secrets."""
@@ -78,9 +85,12 @@ class RecordedRedaction:
         """How many secrets are looked for everywhere."""
         return self._redactor.known
 
-    def learned(self, before: int) -> None:
-        """Note that frames written so far did not know of what is known now, if that is more than ``before``."""
-        if self._redactor.known != before:
+    def learned(self, before: int, *, again: bool = False) -> None:
+        """Note that frames written so far did not know of what is known now, if that is more than ``before``.
+
+        ``again``: what was written has to be looked at once more in any case.
+        """
+        if again or self._redactor.known != before:
             self._late = self._frames()
 
     def unused(self) -> list[str]:
@@ -89,26 +99,42 @@ class RecordedRedaction:
 
     # -- what was learned late ------------------------------------------------------------------------------------
 
-    def rewriting(
-        self, lines: Callable[[], Iterator[bytes]], tools: Sequence[str], writer: Writer
-    ) -> Iterator[bytes] | None:
-        """The lines written anew by ``writer``; None where no frame holds what was learned later.
+    def cleaned(self, store: Store, spool: Spool, tools: Sequence[str], writer: Writer) -> Writer:
+        """Write a recording anew that holds what was learned later. Returns the writer to go on with.
 
-        ``lines`` reads those written so far, ``tools`` names the tool of each call.
+        ``tools`` names the tool of each call. Raises ``StoreError``, and ``RedactionError`` where a rule fails.
         """
         if self._late <= 1:
-            return None
+            return writer
+        again = writer.again()
+        spool.sync()  # some stores hold what was appended until then
+
+        def lines() -> Iterator[bytes]:
+            with store.open(spool.name + PARTIAL_SUFFIX) as source:
+                yield from lines_of(source.blocks())
+
+        found = self._rewriting(lines, tools, again)
+        if found is None:
+            return writer
+        spool.rewrite(found)
+        return again
+
+    def _rewriting(
+        self, lines: Callable[[], Iterator[bytes]], tools: Sequence[str], writer: Writer
+    ) -> Iterator[bytes] | None:
+        """The lines written anew by ``writer``; None where no frame holds what was learned later."""
         self._redactor.review()
         streams: dict[int, ChunkRedactor] = {}
         items: dict[int, list[bytes]] = {}
         differs = False
         for number, line in enumerate(lines()):
-            if number >= self._late:
-                break
+            if number >= self._late and b'"kind":"call/chunk"' not in line[:48]:
+                continue
             call, members = bulk_members(line)
-            for member, data in members:
+            for member, data in members if number < self._late or call in streams else ():
                 if member == "chunk":
-                    stream = streams.setdefault(call, ChunkRedactor(self._redactor, self._own.get(tools[call], ())))
+                    own = self._own.get(tools[call], ())
+                    stream = streams.setdefault(call, ChunkRedactor(self._redactor, own, whole=True))
                     items.setdefault(call, []).extend(stream.add(data))
                 differs = differs or self._again(tools[call], member, data) != data
         for call, stream in streams.items():
@@ -162,7 +188,7 @@ class Chunks:
         except RedactionError as error:
             raise error.of(self._call.tool) from None
         finally:
-            self._redaction.learned(known)
+            self._redaction.learned(known, again=self._redactor.overflowed)
         for item in ready:
             if b"redacted" in item:
                 _fits(self._call, item, functools.partial(self._contract.decode_chunk, handed_out(item, _nobody)))
@@ -187,8 +213,3 @@ def _fits(call: Call, data: bytes, decode: Callable[[], object]) -> None:
 
 def _nobody(_ref: object) -> None:
     """Nobody needs to know what is handed out."""
-
-
-def unused_rules_note(ids: Sequence[str]) -> list[str]:
-    """A note on rules that matched nothing."""
-    return [f"rules that matched nothing: {', '.join(ids)}"] if ids else []

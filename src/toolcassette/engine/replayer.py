@@ -20,11 +20,11 @@ from toolcassette.engine.likeness import Likeness
 from toolcassette.engine.order import ORDERS
 from toolcassette.engine.planted import planted
 from toolcassette.engine.playback import Playback
-from toolcassette.engine.publication import read
+from toolcassette.engine.proof import read_proven
 from toolcassette.engine.replaying import ReplayedCall
 from toolcassette.engine.selection import Selection, unused_note
 from toolcassette.engine.streams import CONTEXTS, END_NOTES, SHAPES
-from toolcassette.engine.verdict import Verdict
+from toolcassette.engine.verdict import Verdict, unused_rules_note
 from toolcassette.errors import (
     CassetteError,
     CassetteMismatch,
@@ -41,10 +41,12 @@ from toolcassette.errors import (
 from toolcassette.format import decode_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolcassette.engine.call import Call, Pending, ToolContract
     from toolcassette.engine.settings import ReplayerSettings
     from toolcassette.engine.stream_replaying import ReplayedFeed
-    from toolcassette.format import Cassette, RecordedOutcome
+    from toolcassette.format import Cassette, RecordedCall, RecordedOutcome
     from toolcassette.stores import Store
 
 __all__ = ["Replayer"]
@@ -91,6 +93,10 @@ class Replayer(Session):
             message = "the session is not open"
             raise RuntimeError(message)
         return self._playback
+
+    def calls(self) -> Iterable[RecordedCall]:
+        """See ``Session.calls``."""
+        return (self.cassette.call(number) for number in self._played.order.taken)
 
     def begin(self, call: Call, contract: ToolContract) -> Pending:
         """One call, not yet begun."""
@@ -253,7 +259,13 @@ class Replayer(Session):
 
     def _open(self) -> None:
         settings = self._settings
-        cassette = read(self._store, self._store.resolve(self._name), calls_max=settings.calls_max)
+        cassette = read_proven(
+            self._store,
+            self._store.resolve(self._name),
+            calls_max=settings.calls_max,
+            trust=settings.trust,
+            expect_head=settings.expect_head,
+        )
         recorded = cassette.header.order
         policy = settings.order or recorded
         if ORDERS.index(policy) < ORDERS.index(recorded):
@@ -277,7 +289,7 @@ class Replayer(Session):
         """A secret that any rule of today finds in a cassette is one too many. Raises ``SecretFound``."""
         settings = self._settings
         policy = settings.on_secret
-        found = [] if policy == "ignore" else planted(cassette.lines(), settings.rules, settings.secrets)
+        found = [] if policy == "ignore" else planted(cassette.all_lines(), settings.rules, settings.secrets)
         if found and policy == "refuse":
             cassette.close()
             raise SecretFound(found)
@@ -316,7 +328,7 @@ class Replayer(Session):
             calls=sum(self._played.order.consumed),
             unconsumed=left,
             error=why,
-            notes=(*unused_note(unused), *self._played.notes),
+            notes=(*unused_note(unused), *unused_rules_note(self._played.likeness.unused()), *self._played.notes),
         )
 
     def _left_over(self) -> tuple[LeftOver, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette.errors import FormatError
 from toolcassette.format import (
@@ -25,7 +25,7 @@ from toolcassette.format import (
     encode_tree,
     has_trailer,
 )
-from toolcassette.redaction import NEWEST, Redactor, Rules, texts_of
+from toolcassette.redaction import NEWEST, Redactor, Rules, text_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -132,7 +132,7 @@ class _Joined:
     """The texts of a stream so far, by JSON path."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, list[str]] = {}
+        self._texts: dict[tuple[str, type], list[Any]] = {}
         self._frame = 0
         self._found = False
 
@@ -140,7 +140,7 @@ class _Joined:
         self._frame = frame
         self._found = self._found or found_here
         for path, text in texts_of(decode_tree(data)):
-            self._texts.setdefault(path, []).append(text)
+            self._texts.setdefault((path, type(text)), []).append(text)
 
     def rows(self, redactor: Redactor) -> list[Row]:
         """What only the joined items hold, at the frame of the last one."""
@@ -148,9 +148,9 @@ class _Joined:
             return []
         return [
             (self._frame, f"$.value{redactor.without_secrets(path).removeprefix('$')}", rule)
-            for path, parts in self._texts.items()
+            for (path, kind), parts in self._texts.items()
             if len(parts) > 1
-            for rule in dict.fromkeys(redactor.text_rules("".join(parts)))
+            for rule in dict.fromkeys(redactor.text_rules("".join(parts) if kind is str else text_of(b"".join(parts))))
         ]
 
 

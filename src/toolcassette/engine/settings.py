@@ -6,17 +6,22 @@ Rule: plain data, made in one place.
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
+from toolcassette.crypto import Trust
 from toolcassette.format import CALLS_MAX, LINE_BYTES_MAX
 from toolcassette.redaction import OFF, Rules
+
+if TYPE_CHECKING:
+    from toolcassette.crypto import Signer
 
 __all__ = ["RecorderSettings", "ReplayerSettings"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecorderSettings:
-    """What a recorder does besides recording; ``tc.Options`` has the words. ``publish`` False leaves it to a parent
-    process.
+    """What a recorder does besides recording; ``tc.Options`` has the words. ``publish`` False leaves that, and signing,
+    to a parent process. ``signer`` None: nothing is signed.
     """
 
     producer: str
@@ -30,13 +35,17 @@ class RecorderSettings:
     strict_include: bool = False
     line_bytes_max: int = LINE_BYTES_MAX
     calls_max: int = CALLS_MAX
+    signer: Signer | None = None
     rules: Rules = OFF
     secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReplayerSettings:
-    """What a replayer does besides replaying; ``tc.Options`` has the words. ``stall_after`` in seconds."""
+    """What a replayer does besides replaying; ``tc.Options`` has the words. ``stall_after`` in seconds.
+
+    ``trust``: whom the cassette's signature must be from.
+    """
 
     order: str | None = None  # None: as it was recorded
     completion: str = "recorded"
@@ -45,6 +54,8 @@ class ReplayerSettings:
     cancelled: str = "wait"
     stall_after: float = 5.0
     calls_max: int = CALLS_MAX
+    trust: Trust = dataclasses.field(default_factory=Trust)
+    expect_head: str | None = None
     rules: Rules = OFF  # the user's own; the version of the default set is the cassette's
     secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     on_secret: str = "refuse"  # noqa: S105 - no password, a policy

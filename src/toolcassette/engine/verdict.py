@@ -10,9 +10,16 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolcassette.errors import CassetteError, LeftOver
 
-__all__ = ["Verdict"]
+__all__ = ["Verdict", "unused_rules_note"]
+
+
+def unused_rules_note(ids: Sequence[str]) -> list[str]:
+    """A note on rules of redaction that matched nothing."""
+    return [f"rules of redaction that matched nothing: {', '.join(ids)}"] if ids else []
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ inside a major version.
     |  `- CassetteExists        a cassette or a partial stands in the way
     |- NotPublished             a recording ended and was kept as a partial
     |  `- NestedSelection       a selected call ran inside another selected call
+    |- SignatureError           an intact cassette is not proven to be the one that is wanted
     |- IncludeUnused            a pattern of include selected nothing
     |- RedactionError           a rule of redaction cannot do its work
     |- UnrecordableValue        a value that would not come back as it went
@@ -22,6 +23,8 @@ inside a major version.
     |- NotSelected              a wrapped tool that the replay does not know
     |- NoSession                no session to put the call in, and it may not run for real
     |- SessionClosed            the session of this call is over
+    |- CacheMiss                replay-only, and the cache has no entry
+    |- CacheExpired             the entry of the cache is older than max_age
     |- RecordedToolError        stands in for a tool's own exception on replay
     `- ToolCancelled            a recorded cancellation that the program did not repeat
 
@@ -31,6 +34,7 @@ Misuse is ``RuntimeError`` or ``ValueError`` and not in this tree: it never look
 from __future__ import annotations
 
 from toolcassette.errors.base import CassetteError, CassetteExists, FormatError, StoreError
+from toolcassette.errors.caching import CacheExpired, CacheMiss
 from toolcassette.errors.recording import (
     IncludeUnused,
     NestedSelection,
@@ -52,12 +56,16 @@ from toolcassette.errors.replaying import (
     ToolCancelled,
     UnconsumedCalls,
 )
-from toolcassette.reasons import FORMAT_REASONS, MISMATCH_REASONS, printable
+from toolcassette.errors.signing import SignatureError
+from toolcassette.reasons import FORMAT_REASONS, MISMATCH_REASONS, SIGNATURE_REASONS, printable
 
 __all__ = [
     "FORMAT_REASONS",
     "MISMATCH_REASONS",
+    "SIGNATURE_REASONS",
     "AmbiguousScope",
+    "CacheExpired",
+    "CacheMiss",
     "CassetteError",
     "CassetteExists",
     "CassetteMismatch",
@@ -74,6 +82,7 @@ __all__ = [
     "RedactionError",
     "SecretFound",
     "SessionClosed",
+    "SignatureError",
     "StoreError",
     "ToolCancelled",
     "UnconsumedCalls",

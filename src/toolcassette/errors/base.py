@@ -73,7 +73,7 @@ class StoreError(CassetteError):
 
 
 class CassetteExists(StoreError):
-    """Something stands in the way of a recording; nothing was touched. ``what``: cassette, live or stale partial."""
+    """Something stands in the way of a recording; nothing was touched. ``what``: cassette, signature, live or stale partial."""
 
     code = "CASSETTE_EXISTS"
     what: str

@@ -6,16 +6,26 @@ specification is ``schemas/v1/FORMAT.md``; another language needs nothing else.
 
 from __future__ import annotations
 
-from toolcassette.format.canonical import DEPTH_MAX, INT_DIGITS_MAX, LONG_INT, Tree, decode_tree, encode_tree
+from toolcassette.format.canonical import (
+    DEPTH_MAX,
+    INT_DIGITS_MAX,
+    Tree,
+    decode_tree,
+    encode_tree,
+    may_hold_tags,
+    plain_copy,
+)
 from toolcassette.format.cassette import (
     Cassette,
     RecordedCall,
+    frame_number,
     index_cassette,
     parse_cassette,
+    recorded_call,
     write_cassette,
 )
-from toolcassette.format.chain import TRAILER_BYTES, has_trailer
-from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_frame, decode_head
+from toolcassette.format.chain import TRAILER_BYTES, frame_hash, has_trailer
+from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_any, decode_frame, decode_head
 from toolcassette.format.containers import members_of
 from toolcassette.format.frames import (
     FORMAT,
@@ -29,13 +39,22 @@ from toolcassette.format.frames import (
     Origin,
 )
 from toolcassette.format.grammar import CALLS_MAX, Grammar
-from toolcassette.format.reader import Finding, Reader, state_of
+from toolcassette.format.reader import Finding, Reader, RunIndex, state_of
 from toolcassette.format.refusal import Refused, json_path
 from toolcassette.format.rewriting import bulk_members, lines_of, rewritten
 from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
 from toolcassette.format.salvaging import Salvaged, salvage
 from toolcassette.format.schema import json_schemas
-from toolcassette.format.values import TAG, TAGS, TYPES, Decoder, Encoder, canonical_json, decode_value, encode_value
+from toolcassette.format.values import (
+    TAG,
+    TAGS,
+    TYPES,
+    Decoder,
+    Encoder,
+    canonical_json,
+    decode_value,
+    encode_value,
+)
 from toolcassette.format.writer import RecordedOutcome, Writer
 
 __all__ = [
@@ -46,7 +65,6 @@ __all__ = [
     "LARGE_LINE_BYTES",
     "LINE_BYTES_CEILING",
     "LINE_BYTES_MAX",
-    "LONG_INT",
     "TAG",
     "TAGS",
     "TRAILER_BYTES",
@@ -70,25 +88,32 @@ __all__ = [
     "RecordedOutcome",
     "Refused",
     "Run",
+    "RunIndex",
     "Salvaged",
     "Survey",
     "Tree",
     "Writer",
     "bulk_members",
     "canonical_json",
+    "decode_any",
     "decode_frame",
     "decode_head",
     "decode_tree",
     "decode_value",
     "encode_tree",
     "encode_value",
+    "frame_hash",
+    "frame_number",
     "has_trailer",
     "index_cassette",
     "json_path",
     "json_schemas",
     "lines_of",
+    "may_hold_tags",
     "members_of",
     "parse_cassette",
+    "plain_copy",
+    "recorded_call",
     "rewritten",
     "salvage",
     "state_of",

@@ -25,8 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toolcassette.format.index import Lines
+    from toolcassette.format.reader import RunIndex
+    from toolcassette.format.runs import Survey
 
-__all__ = ["Cassette", "RecordedCall", "index_cassette", "parse_cassette", "write_cassette"]
+__all__ = [
+    "Cassette",
+    "RecordedCall",
+    "frame_number",
+    "index_cassette",
+    "parse_cassette",
+    "recorded_call",
+    "write_cassette",
+]
 
 _BLOCK_BYTES = 256 * 1024  # what a reader is fed at once: it goes through a core's own cache
 _ARGS = b',"args":'
@@ -109,7 +119,8 @@ class Cassette:
 
     def adjacent(self, call: int) -> bool:
         """True if a call's result frame follows its start frame at once: nothing overlapped it."""
-        return self._index.starts.after(call) == self._index.ends.offsets[call]
+        starts = self._index.starts
+        return starts.offsets[call] + starts.lengths[call] == self._index.ends.offsets[call]
 
     def has_chunks(self, call: int) -> bool:
         """True for a stream of at least one item."""
@@ -136,9 +147,7 @@ class Cassette:
         """
         if self._index.naming(call) != (tool, boundary):
             return False
-        line = self._lines.start(call)
-        start = len(line) - TRAILER_BYTES - len(args)
-        return start > len(_ARGS) and line.startswith(args, start) and line.startswith(_ARGS, start - len(_ARGS))
+        return self._lines.start(call)[:-TRAILER_BYTES].endswith(_ARGS + args)
 
     def outcome(self, call: int, *, quick: bool = False) -> RecordedOutcome:
         """How a call ended. Raises ``FormatError`` ``bulk`` where a bulk member is not canonical.
@@ -154,44 +163,68 @@ class Cassette:
                 return RecordedOutcome("ok", int(plain.group(1)), line[start:end])
         return _outcome(decode_frame(line, CallResult))
 
-    def lines(self) -> Iterator[bytes]:
+    def all_lines(self) -> Iterator[bytes]:
         """Its lines, in order, each with its LF."""
         return (line + b"\n" for line in self._lines.whole().split(b"\n")[:-1])
 
     def content(self) -> list[bytes]:
         """What the cassette says: every frame without what differs from run to run (id, times, producer, hashes)."""
-        return [_content(line) for line in self.lines()]
+        return [_content(line) for line in self.all_lines()]
 
     def call(self, call: int) -> RecordedCall:
         """One call, whole. Raises ``FormatError`` as ``outcome`` does."""
-        start = decode_frame(self._lines.start(call), CallStart)
-        ended = _outcome(decode_frame(self._lines.end(call), CallResult))
-        return RecordedCall(
-            tool=start.tool,
-            args=bytes(start.args) if isinstance(start.args, Raw) else b"{}",
-            path=tuple(start.path),
-            boundary=start.boundary,
-            outcome=ended.outcome,
-            value=ended.value,
-            error=ended.error,
-            chunks=None if ended.chunks is None else tuple(self.chunks(call)),
-            contexts=ended.contexts,
-            meta=ended.meta,
-            effect=None if start.effect is UNSET else start.effect,
-            omitted=() if start.omitted is UNSET else tuple(start.omitted),
-            phase=ended.phase,
-            started_at=start.at,
-            ended_at=ended.at,
-        )
+        start, *chunks, end = self.lines(call)
+        return recorded_call(start, chunks, end)
+
+    def lines(self, call: int) -> list[bytes]:
+        """The lines of one call, with LF: its start, its chunks, its result."""
+        chunks = range(len(self._index.chunks.get(call, ())))
+        return [
+            self._lines.start(call),
+            *(self._lines.chunk(call, chunk) for chunk in chunks),
+            self._lines.end(call),
+        ]
 
     def chunk(self, call: int, chunk: int) -> bytes:
         """One item of a stream, as canonical bytes. Raises ``FormatError`` as ``outcome`` does."""
-        frame = decode_frame(self._lines.chunk(call, chunk), CallChunk)
-        return bytes(frame.value) if isinstance(frame.value, Raw) else b"null"
+        return _item(self._lines.chunk(call, chunk))
 
     def chunks(self, call: int) -> Iterator[bytes]:
         """The items of a stream, as canonical bytes."""
         return (self.chunk(call, number) for number in range(len(self._index.chunks.get(call, ()))))
+
+
+def recorded_call(start_line: bytes, chunk_lines: Sequence[bytes], end_line: bytes) -> RecordedCall:
+    """The call that some lines are: a start, its chunks, its result. Raises ``FormatError`` as ``outcome`` does."""
+    start = decode_frame(start_line, CallStart)
+    ended = _outcome(decode_frame(end_line, CallResult))
+    return RecordedCall(
+        tool=start.tool,
+        args=bytes(start.args) if isinstance(start.args, Raw) else b"{}",
+        path=tuple(start.path),
+        boundary=start.boundary,
+        outcome=ended.outcome,
+        value=ended.value,
+        error=ended.error,
+        chunks=None if ended.chunks is None else tuple(map(_item, chunk_lines)),
+        contexts=ended.contexts,
+        meta=ended.meta,
+        effect=None if start.effect is UNSET else start.effect,
+        omitted=() if start.omitted is UNSET else tuple(start.omitted),
+        phase=ended.phase,
+        started_at=start.at,
+        ended_at=ended.at,
+    )
+
+
+def frame_number(line: bytes) -> int:
+    """The ``seq`` of a line whose head was verified."""
+    return decode_head(line).seq
+
+
+def _item(line: bytes) -> bytes:
+    frame = decode_frame(line, CallChunk)
+    return bytes(frame.value) if isinstance(frame.value, Raw) else b"null"
 
 
 def _content(line: bytes) -> bytes:
@@ -220,10 +253,31 @@ def _bytes(raw: Any) -> bytes | None:
     return bytes(raw) if isinstance(raw, Raw) else None
 
 
-def parse_cassette(data: bytes, *, line_bytes_max: int = LINE_BYTES_MAX, calls_max: int = CALLS_MAX) -> Cassette:
-    """The cassette that some bytes are. Raises ``FormatError`` on any defect: half a cassette is never returned."""
+class _Both:
+    """Two that are told of the same frames."""
+
+    def __init__(self, *told: RunIndex) -> None:
+        self._told = told
+
+    def take_run(self, found: Survey, accepted: int, offset: int) -> None:
+        for told in self._told:
+            told.take_run(found, accepted, offset)
+
+
+def parse_cassette(
+    data: bytes,
+    *,
+    line_bytes_max: int = LINE_BYTES_MAX,
+    calls_max: int = CALLS_MAX,
+    watch: RunIndex | None = None,
+) -> Cassette:
+    """The cassette that some bytes are. Raises ``FormatError`` on any defect: half a cassette is never returned.
+
+    ``watch`` is told of every frame as it is taken.
+    """
     index = CassetteIndex()
-    reader = Reader(runs=index, line_bytes_max=line_bytes_max, calls_max=calls_max)
+    runs = index if watch is None else _Both(index, watch)
+    reader = Reader(runs=runs, line_bytes_max=line_bytes_max, calls_max=calls_max)
     blocks = (data[start : start + _BLOCK_BYTES] for start in range(0, len(data), _BLOCK_BYTES))
     return _whole(reader.feed_all(blocks), index, HeldLines(data, index))
 
@@ -235,6 +289,7 @@ def index_cassette(
     *,
     line_bytes_max: int = LINE_BYTES_MAX,
     calls_max: int = CALLS_MAX,
+    watch: RunIndex | None = None,
 ) -> Cassette:
     """The cassette that ``size`` bytes in ``blocks`` are, of which only an index is kept.
 
@@ -242,7 +297,8 @@ def index_cassette(
     not, that use raises ``FormatError`` ``hash``. Raises ``FormatError`` on any defect, as ``parse_cassette``.
     """
     index = CassetteIndex(digests=True)
-    reader = Reader(runs=index, line_bytes_max=line_bytes_max, calls_max=calls_max)
+    runs = index if watch is None else _Both(index, watch)
+    reader = Reader(runs=runs, line_bytes_max=line_bytes_max, calls_max=calls_max)
 
     def check(data: bytes) -> None:
         again = Reader(line_bytes_max=line_bytes_max, calls_max=calls_max).feed_all([data])

@@ -16,7 +16,16 @@ from typing import Final
 from toolcassette.errors import FormatError
 from toolcassette.format.frames import GENESIS
 
-__all__ = ["TRAILER_BYTES", "Chain", "has_trailer", "leaf_hash", "linked_tails", "own_fault", "prev_and_hash"]
+__all__ = [
+    "TRAILER_BYTES",
+    "Chain",
+    "frame_hash",
+    "has_trailer",
+    "leaf_hash",
+    "linked_tails",
+    "own_fault",
+    "prev_and_hash",
+]
 
 _HASH_PART: Final = 76  # ,"hash":"<64>"} LF
 _LINK_PART: Final = 73  # ,"prev":"<64>
@@ -59,6 +68,14 @@ def own_fault(line: bytes) -> str | None:
     return None
 
 
+def frame_hash(line: bytes) -> bytes:
+    """The hash of a line, 32 bytes. Raises ``FormatError`` ``trailer`` or ``hash`` where its own bytes are wrong."""
+    fault = own_fault(line)
+    if fault is not None:
+        raise FormatError(fault)
+    return bytes.fromhex(line[-67:-3].decode("ascii"))
+
+
 class Chain:
     """Where the next frame goes: its ``seq`` and the ``head`` it must follow."""
 
@@ -70,10 +87,12 @@ class Chain:
 
     def link(self, body: bytes) -> bytes:
         """The finished line of a frame body (JSON without its closing brace), and one step on."""
-        covered = b'%b,"prev":"%b"' % (body, self.head.encode("ascii"))
-        self.head = leaf_hash(covered)
+        covered = body + f',"prev":"{self.head}"'.encode("ascii")
+        digest = _LEAF.copy()
+        digest.update(covered)
+        self.head = head = digest.hexdigest()
         self.seq += 1
-        return b'%b,"hash":"%b"}\n' % (covered, self.head.encode("ascii"))
+        return covered + f',"hash":"{head}"}}\n'.encode("ascii")
 
     def check(self, line: bytes) -> None:
         """One step on over a line whose own bytes were checked. Raises ``FormatError`` ``link``; then nothing moved."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from toolcassette.format.canonical import TAG
 from toolcassette.format.refusal import cannot
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from toolcassette.format.canonical import Tree
 
 __all__ = ["FACTORIES", "TAG", "decode", "encode", "is_exact", "members_of"]
-
-TAG: Final = "$tc"
 
 FACTORIES: Final[dict[str, type]] = {
     cls.__name__: cls for cls in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)

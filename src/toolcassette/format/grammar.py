@@ -31,7 +31,7 @@ from toolcassette.errors import FormatError
 from toolcassette.format.frames import CallChunk, CallResult, CallStart, Complete, Frame, Header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["CALLS_MAX", "CHUNK", "ERROR", "OK", "START", "Grammar", "Naming", "Steps"]
 
@@ -88,12 +88,12 @@ class Steps:
         self.codes.append(_FRAME)
         self.more.append(frame)
 
-    def __iter__(self) -> Iterator[tuple[int, int, Naming | int | Frame | None]]:
-        """Kind (``START``, ``CHUNK``, ``OK``, ``ERROR`` or -1), call, and what belongs to it, for each."""
-        more = iter(self.more)
-        for code in self.codes:
-            kind = code & 3 if code >= 0 else _FRAME
-            yield kind, code >> 2, None if kind in {OK, ERROR} else next(more)
+    def in_turn(self) -> bool:
+        """True if these are calls one after the other, each of them ok: then, and only then, codes count up by twos."""
+        if self.frames or not self.codes or self.codes[0] & 1:
+            return False
+        first = self.codes[0]
+        return self.codes == array("q", range(first, first + 2 * len(self.codes), 2))
 
 
 # call state -> kind -> the reason why not, or '' where the numbers decide
@@ -108,7 +108,7 @@ _CALL: Final[dict[str, dict[type[Frame], str]]] = {
 class Grammar:
     """Steps over frames in file order. ``calls``, ``frames`` and ``outcomes`` count what was accepted."""
 
-    __slots__ = ("_calls_max", "_composites", "_leaves", "_open", "_progress", "frames", "outcomes", "state")
+    __slots__ = ("_composites", "_leaves", "_open", "_progress", "calls_max", "frames", "outcomes", "state")
 
     def __init__(self, *, calls_max: int = CALLS_MAX) -> None:
         self.state = "empty"
@@ -118,7 +118,7 @@ class Grammar:
         self._open = 0
         self._leaves: set[tuple[str, ...]] = set()  # path and tool of each recorded call
         self._composites: set[tuple[str, ...]] = set()  # path and name of each composite that a call lies below
-        self._calls_max = calls_max
+        self.calls_max = calls_max
 
     @property
     def calls(self) -> int:
@@ -150,13 +150,15 @@ class Grammar:
     def begin(self, path: Sequence[str], tool: str) -> None:
         """Accept the start frame of the next call, as ``step`` does."""
         call = len(self._progress)
-        if self.state != "open" or call >= self._calls_max or self._is_nested(path, tool):
+        is_known = (*path, tool) in self._leaves  # then it was seen not to be nested
+        if self.state != "open" or call >= self.calls_max or (not is_known and self._is_nested(path, tool)):
             following = _FILE[self.state][CallStart]
-            refused = "too_many_calls" if call >= self._calls_max else "nested"
+            refused = "too_many_calls" if call >= self.calls_max else "nested"
             raise FormatError(following[1:] if following.startswith("!") else refused, frame=self.frames)
         self._progress.append(_RUNNING)
         self._open += 1
-        self._name(path, tool)
+        if not is_known:
+            self._name(path, tool)
         self.frames += 1
 
     def may_end_plainly(self, call: int) -> bool:
@@ -176,6 +178,8 @@ class Grammar:
 
         The short forms say in numbers what ``_CALL`` says in words: how far the call is decides.
         """
+        if steps.in_turn() and self._take_turns(steps):
+            return len(steps.codes)
         progress, more = self._progress, iter(steps.more)
         known: set[object] = set()  # names looked at since the last that was new
         is_open = self.state == "open"
@@ -192,7 +196,7 @@ class Grammar:
                 continue
             if kind == START:
                 naming = next(more)
-                if call != len(progress) or call >= self._calls_max or not is_open:
+                if call != len(progress) or call >= self.calls_max or not is_open:
                     break
                 if naming not in known and not self._meet(naming, known):
                     break
@@ -210,6 +214,30 @@ class Grammar:
             uncounted += 1
         self.frames += uncounted
         return accepted
+
+    def _take_turns(self, steps: Steps) -> bool:
+        """Accept calls in turn, all at once; False, and nothing changed, where a name is new or a number not next."""
+        progress, first, last = self._progress, steps.codes[0], steps.codes[-1]
+        namings = cast("set[Naming]", set(steps.more))
+        if self.state != "open" or last >> 2 >= self.calls_max:
+            return False
+        if not all((*path, tool) in self._leaves for path, tool, _ in namings):
+            return False
+        if first & 2:  # begins with the end of a call that was begun before
+            if first >> 2 != len(progress) - 1 or progress[-1] != _RUNNING:
+                return False
+            progress[-1] = _ENDED
+        elif first >> 2 != len(progress):
+            return False
+        started = len(steps.more)
+        ended = len(steps.codes) - started
+        progress.extend(array("q", [_ENDED]) * started)
+        if not last & 2:
+            progress[-1] = _RUNNING
+        self._open += started - ended
+        self.outcomes["ok"] += ended
+        self.frames += len(steps.codes)
+        return True
 
     def _may_step(self, frame: Frame) -> bool:
         try:
@@ -240,7 +268,7 @@ class Grammar:
         if isinstance(frame, CallStart):
             if frame.call != self.calls:
                 return "call_number"
-            if self.calls >= self._calls_max:
+            if self.calls >= self.calls_max:
                 return "too_many_calls"
             return "nested" if self._is_nested(frame.path, frame.tool) else ""
         progress = self._progress[frame.call]

@@ -11,13 +11,13 @@ from __future__ import annotations
 import bisect
 import hashlib
 from array import array
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from toolcassette.errors import FormatError
 from toolcassette.format.chain import own_fault, prev_and_hash
 from toolcassette.format.frames import CallChunk, CallResult, CallStart
-from toolcassette.format.grammar import CHUNK, ERROR, OK, START
+from toolcassette.format.grammar import CHUNK, START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,18 +60,40 @@ class CassetteIndex:
 
     def take_run(self, found: Survey, accepted: int, offset: int) -> None:
         """Take the first frames of a survey (see ``RunIndex``)."""
-        places = zip(found.steps, accumulate(found.lengths, initial=offset), found.lengths, found.hashes, strict=False)
-        for done, ((kind, call, what), at, length, digest) in enumerate(places):
-            if done == accepted:
-                break
-            if kind == START:
-                self._start(cast("Naming", what), call, at, length, digest)
-            elif kind in {OK, ERROR}:
-                self._end(call, at, length, digest)
+        if self.digests is None and accepted == len(found.lengths) and found.steps.in_turn():
+            self._take_turns(found, offset)
+            return
+        more = iter(found.steps.more)
+        codes, places = found.steps.codes[:accepted], accumulate(found.lengths, initial=offset)
+        for code, at, length, digest in zip(codes, places, found.lengths, found.hashes, strict=False):
+            kind, call = code & 3, code >> 2
+            if code < 0:
+                self._frame(cast("Frame", next(more)), at, length, digest)
+            elif kind == START:
+                self._start(cast("Naming", next(more)), call, at, length, digest)
             elif kind == CHUNK:
+                next(more)
                 self._chunk(call, at, length, digest)
             else:
-                self._frame(cast("Frame", what), at, length, digest)
+                self._end(call, at, length, digest)
+
+    def _take_turns(self, found: Survey, offset: int) -> None:
+        """Take a whole run of calls in turn (``Steps.in_turn``): every second frame is a start, the others are ends."""
+        offsets, lengths = array("Q", accumulate(found.lengths, initial=offset)), found.lengths
+        offsets.pop()  # where the next run begins
+        call, start = found.steps.codes[0] >> 2, 0
+        if found.steps.codes[0] & 2:
+            self.ends.offsets[call], self.ends.lengths[call] = offsets[0], lengths[0]
+            call, start = call + 1, 1
+        for naming, group in groupby(found.steps.more):
+            count = len(list(group))
+            self._name(cast("Naming", naming), range(call, call + count))
+            call += count
+        for spans, first in ((self.starts, start), (self.ends, start + 1)):
+            spans.offsets += offsets[first::2]
+            spans.lengths += lengths[first::2]
+        if len(self.ends) < len(self.starts):
+            self.ends.append(0, 0)
 
     def settle(self) -> None:
         """Give back what was set aside for growing: nothing more will come."""
@@ -91,18 +113,22 @@ class CassetteIndex:
         elif isinstance(frame, CallChunk):
             self._chunk(frame.call, at, length, digest)
 
-    def _start(self, naming: Naming, call: int, at: int, length: int, digest: str) -> None:
+    def _name(self, naming: Naming, started: Sequence[int]) -> None:
+        """Keep the naming of calls that follow one another."""
         path, tool, boundary = naming
         number = self._names.setdefault((tool, boundary), len(self.names))
         if number == len(self.names):
             self.names.append((tool, boundary))
             if number == _CODES[self._naming.typecode]:
                 self._naming = array("I" if self._naming.typecode == "H" else "H", self._naming)
-        self._naming.append(number)
+        self._naming.extend([number] * len(started))
         calls = self._calls.get(path)
         if calls is None:
             calls = self._calls[path] = array("I")
-        calls.append(call)
+        calls.extend(started)
+
+    def _start(self, naming: Naming, call: int, at: int, length: int, digest: str) -> None:
+        self._name(naming, (call,))
         self.starts.append(at, length)
         self.ends.append(0, 0)
         if self.digests is not None:
@@ -194,21 +220,25 @@ class HeldLines:
         self._data = data
         self._index = index
 
-    def _cut(self, spans: Spans, number: int) -> bytes:
-        offset = spans.offsets[number]
-        return self._data[offset : offset + spans.lengths[number]]
+    # The first two are asked for by every call of a replay, and written out.
 
     def start(self, call: int) -> bytes:
         """See ``Lines``."""
-        return self._cut(self._index.starts, call)
+        starts = self._index.starts
+        offset = starts.offsets[call]
+        return self._data[offset : offset + starts.lengths[call]]
 
     def end(self, call: int) -> bytes:
         """See ``Lines``."""
-        return self._cut(self._index.ends, call)
+        ends = self._index.ends
+        offset = ends.offsets[call]
+        return self._data[offset : offset + ends.lengths[call]]
 
     def chunk(self, call: int, chunk: int) -> bytes:
         """See ``Lines``."""
-        return self._cut(self._index.chunks[call], chunk)
+        chunks = self._index.chunks[call]
+        offset = chunks.offsets[chunk]
+        return self._data[offset : offset + chunks.lengths[chunk]]
 
     def whole(self) -> bytes:
         """See ``Lines``."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Index = Callable[[Frame, int, int], None]
 
-__all__ = ["Finding", "Reader", "state_of"]
+__all__ = ["Finding", "Reader", "RunIndex", "state_of"]
 
 _STATES: Final = {
     "absent": "absent",
@@ -39,6 +39,7 @@ _STATES: Final = {
     "not_a_file": "unreadable",
     "format_unknown": "unreadable",
     "requires_unknown": "unreadable",
+    "rules_unknown": "unreadable",
     "empty": "torn",
     "torn": "torn",
     "tail_missing": "torn",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import decimal
-import marshal
 import math
 import pathlib
 import re
@@ -19,20 +18,18 @@ import uuid
 import zoneinfo
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from toolcassette.errors import FormatError
-from toolcassette.format import containers
+from toolcassette.format import containers, redacted
 from toolcassette.format.canonical import (
     DEPTH_MAX,
     INT_DIGITS_MAX,
-    LONG_INT,
+    TAG,
     decode_tree,
     depth_exceeds,
     encode_tree,
-    escape,
+    may_hold_tags,
+    plain_copy,
 )
-from toolcassette.format.containers import TAG
 from toolcassette.format.refusal import Refused, cannot, too_deep
 
 if TYPE_CHECKING:
@@ -43,7 +40,16 @@ if TYPE_CHECKING:
     Hook = Callable[["Encoder", Any], Tree]
     Unhook = Callable[["Decoder", dict[str, Tree]], Any]
 
-__all__ = ["TAG", "TAGS", "TYPES", "Decoder", "Encoder", "canonical_json", "decode_value", "encode_value"]
+__all__ = [
+    "TAG",
+    "TAGS",
+    "TYPES",
+    "Decoder",
+    "Encoder",
+    "canonical_json",
+    "decode_value",
+    "encode_value",
+]
 
 INT_DIGITS_REFUSED: Final = 100_000  # decimal digits; beyond it a value is an attack or a mistake, not a number
 
@@ -51,10 +57,6 @@ _INT_BARE_MAX = 10**INT_DIGITS_MAX
 _INT_MAX = 10**INT_DIGITS_REFUSED
 _SURROGATE = re.compile("[\\\\\ud800-\udfff]")
 _SURROGATE_TEXT = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
-
-_json = msgspec.json.Encoder().encode
-_json_sorted = msgspec.json.Encoder(order="sorted").encode
-_from_json = msgspec.json.Decoder().decode
 
 
 class Encoder:
@@ -325,6 +327,7 @@ _DECODE: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "timedelta": lambda _, t: dt.timedelta(*t["v"]),
     "path": lambda d, t: _PATHS[t["kind"]](_of(d.value(t["v"]), str)),
     **containers.decode,
+    **redacted.decode,
 }
 TAGS: Final = frozenset(_DECODE)
 TYPES: Final = frozenset(_ENCODE)  # the exact types that need nobody's help
@@ -353,24 +356,18 @@ _EXACT: dict[str, Callable[[dict[str, Any], Any], bool]] = {
     "frozenset": _is_set,
     "path": lambda tree, _: list(tree) == [TAG, "kind", "v"],
     **containers.is_exact,
+    **redacted.is_exact,
 }
 
 
 def encode_value(value: Any, *, sort: bool = False, hook: Hook | None = None) -> bytes:
     """Canonical bytes of a value of builtin types. Raises ``UnrecordableValue`` with the JSON path.
 
-    The quick way is a proof at C speed: marshal refuses subclasses of the builtin types, msgspec writes the value, and
-    what it reads back is equal. What fails any part of that goes the long way, which can tell where and why.
+    What fails the quick way goes the long way, which can tell where and why.
     """
-    data = b""
-    try:
-        marshal.dumps(value)
-        data = _json_sorted(value) if sort else _json(value)
-        plain = _from_json(data) == value
-    except (ValueError, TypeError, RecursionError, BytesWarning, msgspec.MsgspecError):
-        plain = False
-    if plain and b'$tc"' not in data and not depth_exceeds(data) and not LONG_INT.search(data):
-        return escape(data)
+    plain = plain_copy(value, sort=sort)
+    if plain is not None:
+        return plain[0]
     try:
         return Encoder(sort=sort, hook=hook).bytes(value)
     except Refused as refused:
@@ -388,4 +385,4 @@ def canonical_json(value: Any) -> bytes:
 def decode_value(data: bytes, *, sort: bool = False, unhook: Unhook | None = None) -> Any:
     """The value of canonical bytes, a fresh copy at each call. Raises ``FormatError`` ``bulk`` or ``too_deep``."""
     tree = decode_tree(data, sort=sort)
-    return tree if b'$tc"' not in data else Decoder(unhook=unhook).value(tree)
+    return Decoder(unhook=unhook).value(tree) if may_hold_tags(data) else tree

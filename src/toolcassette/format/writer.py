@@ -61,6 +61,10 @@ class Writer:
         ] = {}  # what of a plain start frame is always the same
         self._line_bytes_max = line_bytes_max
 
+    def again(self) -> Writer:
+        """A new writer with the same limits."""
+        return Writer(line_bytes_max=self._line_bytes_max, calls_max=self.grammar.calls_max)
+
     @property
     def head(self) -> str:
         """Hash of the last frame."""

@@ -41,6 +41,10 @@ MARKER_HELP: Final = (
 
 _RECORDING: Final = frozenset({"record", "rewrite"})
 _MODE_VARIABLE: Final = "TOOLCASSETTE_MODE"
+_RULES: Final = {  # options of a session that the configuration file may name, one a line
+    "redact": "names and JSON paths to redact by too, one a line",
+    "normalize": "what to replace because it differs from run to run, one a line",
+}
 # The plugin's own: when a cassette is replaced, published or set aside follows from the mode and the test's outcome.
 _OWN_OPTIONS: Final = frozenset({"replace", "stale", "store", "publish_on_error"})
 
@@ -50,8 +54,8 @@ class Settings:
     """What holds for the whole run.
 
     ``explicit`` is the command line's mode or None, ``default`` the mode of a test whose marker names none; ``folder``
-    lies beside each test module; ``include`` are patterns or None; ``view``: keep a text of each cassette. ``options``:
-    those of a session that the configuration file names.
+    lies beside each test module; ``include`` are patterns or None; ``view``: keep a text of each cassette.
+    ``options``: those of every session, under what markers and fixtures say.
     """
 
     explicit: str | None
@@ -105,12 +109,19 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("toolcassette_unused", "what cassettes come to that belong to no test", default="warn")
     parser.addini("toolcassette_dir", "folder of cassettes beside each test module", default="cassettes")
     parser.addini("toolcassette_include", "tools to record and replay, one pattern a line", type="linelist", default=[])
+    for name, words in _RULES.items():
+        parser.addini(f"toolcassette_{name}", words, type="linelist")
     parser.addini(
-        "toolcassette_redact",
-        "names and JSON paths to redact by too, one a line",
+        "toolcassette_trusted_keys",
+        "whose signatures count: verifier keys, or files of them, one a line; TOOLCASSETTE_TRUSTED_KEYS outranks it",
         type="linelist",
+        default=[],
     )
-    parser.addini("toolcassette_normalize", "what to replace because it differs from run to run", type="linelist")
+    parser.addini(
+        "toolcassette_require_signature",
+        "how many trusted keys must have signed what is replayed; TOOLCASSETTE_REQUIRE_SIGNATURE may ask more",
+        default="",
+    )
     parser.addini(
         "toolcassette_view",
         "keep the text that `toolcassette view` shows beside each cassette that is recorded",
@@ -146,14 +157,14 @@ def settings_of(config: pytest.Config) -> Settings:
         include=tuple(config.getini("toolcassette_include")) or None,
         forbid_live=config.getini("toolcassette_forbid_live"),
         view=config.getini("toolcassette_view"),
-        options=_session_options(config),
+        options={**_session_options(config), **_proof(config)},
     )
 
 
-def _session_options(config: pytest.Config) -> Mapping[str, Any]:
-    """Options of a session from the configuration file. Raises ``pytest.UsageError`` that names the key."""
+def _session_options(config: pytest.Config) -> dict[str, Any]:
+    """Rules of redaction, as options of a session. Raises ``pytest.UsageError`` that names the key."""
     found: dict[str, Any] = {}
-    for name in ("redact", "normalize"):
+    for name in _RULES:
         lines = config.getini(f"toolcassette_{name}")
         if lines:
             try:
@@ -161,6 +172,21 @@ def _session_options(config: pytest.Config) -> Mapping[str, Any]:
             except ValueError as error:
                 raise pytest.UsageError(f"toolcassette_{name}: {error}") from None
     return found
+
+
+def _proof(config: pytest.Config) -> dict[str, Any]:
+    """Whom a cassette must be signed by, as options of a session. Raises ``pytest.UsageError``."""
+    entries, required = config.getini("toolcassette_trusted_keys"), str(config.getini("toolcassette_require_signature"))
+    if not entries and not required:
+        return {}
+    from toolcassette.crypto import looks_like_key, required_number
+
+    try:
+        number = required_number(required)
+    except ValueError as error:
+        raise pytest.UsageError(f"toolcassette_require_signature: {error}") from None
+    keys = tuple(entry if looks_like_key(entry) else str(config.rootpath / entry) for entry in entries)
+    return {"trusted_keys": keys, "require_signature": number > 0, "threshold": max(number, 1)}
 
 
 def wish_of(item: pytest.Item, settings: Settings) -> Wish:

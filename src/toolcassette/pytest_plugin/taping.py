@@ -10,10 +10,12 @@ Rule: a test replays or records, never both; a recording becomes a cassette only
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
-from toolcassette.engine import Replayer, Selection, Session, Verdict
+from toolcassette.crypto import read_signer
+from toolcassette.engine import Replayer, Selection, Session, Verdict, sign_published
 from toolcassette.errors import CassetteError, CassetteMismatch, CassettePoisoned, FormatError, NotPublished
 from toolcassette.pytest_plugin.naming import SUFFIX
 from toolcassette.pytest_plugin.sharing import Draft
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from toolcassette.crypto import Signer
     from toolcassette.engine import Call, ToolContract
 
 __all__ = ["Refusing", "Tape", "end", "first_call_of", "keep_view", "open_tape"]
@@ -95,7 +98,7 @@ class Refusing(Session):
 class Tape:
     """An open session and its cassette. ``effect``: what the session does, ``replay``, ``record`` or ``live``."""
 
-    __slots__ = ("draft", "effect", "path", "session", "stood")
+    __slots__ = ("draft", "effect", "path", "session", "signer", "stood")
 
     def __init__(self, path: Path, mode: str, *, shared: bool) -> None:
         self.path = path
@@ -105,6 +108,7 @@ class Tape:
         # Several processes may record this one at once: each in memory, and the first to end publishes.
         self.draft = Draft(path) if shared and self.effect == "record" else None
         self.session: Session = Refusing(None)
+        self.signer: Signer | None = None  # of a draft, which is signed where it is published
 
     @property
     def head(self) -> str | None:
@@ -145,7 +149,9 @@ def _made(tape: Tape, include: tuple[str, ...] | None, options: Mapping[str, Any
     if tape.effect == "live":
         return session("live")
     if tape.draft is not None:
-        return record(tape.path, include or ("*",), store=tape.draft.store, **options)
+        key = options.get("sign")
+        tape.signer = None if key is None else read_signer(key)
+        return record(tape.path, include or ("*",), **{**options, "store": tape.draft.store, "sign": None})
     return record(tape.path, include or ("*",), replace=replace, stale="set-aside", **options)
 
 
@@ -162,7 +168,18 @@ def end(tape: Tape, error: BaseException | None) -> Verdict:
             FileStore().adopt(os.fspath(tape.path)).discard()
         return verdict if tape.stood else Verdict(mode="record", outcome="kept")
     if tape.draft is not None and why is None:
-        return tape.draft.published(verdict)
+        return _signed(tape, tape.draft.published(verdict))
+    return verdict
+
+
+def _signed(tape: Tape, verdict: Verdict) -> Verdict:
+    """The verdict of a draft, once what was published is signed."""
+    if tape.signer is None or verdict.error is not None:
+        return verdict
+    try:
+        sign_published(FileStore(), os.fspath(tape.path), tape.signer, verdict.outcome)
+    except CassetteError as error:
+        return dataclasses.replace(verdict, error=error)
     return verdict
 
 

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from toolcassette.redaction.chunks import HELD_MAX, ChunkRedactor, texts_of
 from toolcassette.redaction.finding import Finding
-from toolcassette.redaction.matching import Abstract, Bindings, abstract, filled, handed_out, may_hold
+from toolcassette.redaction.matching import (
+    Abstract,
+    Bindings,
+    abstract,
+    filled,
+    handed_out,
+    holes,
+    masked,
+    masked_text,
+    may_hold,
+)
 from toolcassette.redaction.names import secret_name
 from toolcassette.redaction.redactor import REPLAYED_FIRST, Redactor
 from toolcassette.redaction.rules import (
@@ -24,6 +34,7 @@ from toolcassette.redaction.rules import (
 )
 from toolcassette.redaction.secrets import DECLARED_MIN, from_environment
 from toolcassette.redaction.standins import Ref, legible
+from toolcassette.redaction.views import text_of
 
 __all__ = [
     "DECLARED_MIN",
@@ -46,11 +57,15 @@ __all__ = [
     "filled",
     "from_environment",
     "handed_out",
+    "holes",
     "legible",
+    "masked",
+    "masked_text",
     "may_hold",
     "normalisers",
     "recorded_set",
     "rules_of",
     "secret_name",
+    "text_of",
     "texts_of",
 ]

@@ -15,15 +15,17 @@ Rule: nothing here guesses. What could stand for two records with different outc
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from toolcassette.format import TAG, decode_tree, encode_tree
-from toolcassette.redaction.redactor import REPLAYED_FIRST
+from toolcassette.format import TAG, decode_tree, encode_tree, json_path
+from toolcassette.redaction.redactor import REPLAYED_FIRST, Redactor
+from toolcassette.redaction.rules import Rules
 from toolcassette.redaction.secrets import is_random
 from toolcassette.redaction.standins import STANDIN, Ref, is_redacted, ref_of, shown, unescaped
-from toolcassette.redaction.views import Edit, applied, edits, has_run
+from toolcassette.redaction.views import RUN_MIN, Edit, applied, bytes_of, edits, has_run, parted, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +33,12 @@ if TYPE_CHECKING:
     from toolcassette.format import Tree
 
 
-__all__ = ["Abstract", "Bindings", "abstract", "filled", "handed_out", "may_hold"]
+__all__ = ["Abstract", "Bindings", "abstract", "filled", "handed_out", "holes", "masked", "masked_text", "may_hold"]
 
 _NONCE: Final = secrets.token_hex(8)  # no data can hold what only this process knows
 _HOLE: Final = re.compile(rf"⟦{_NONCE}#([0-9]+):([A-Za-z0-9._-]+)⟧".encode())
 _BLANK: Final = f"⟦{_NONCE}⟧".encode()
+_BLOT: Final = "⟦redacted⟧".encode()
 _SIGN: Final = b"redacted"
 _SETS: Final = frozenset({"set", "frozenset"})
 
@@ -62,10 +65,46 @@ def abstract(data: bytes, *, sort: bool = True) -> Abstract:
     return Abstract(_HOLE.sub(_BLANK, marked), refs) if refs else Abstract(data, ())
 
 
+def masked(data: bytes) -> bytes:
+    """Canonical arguments with what the default rules find in them blotted out: the same in every run."""
+    redactor = Redactor(Rules())
+    if redactor.is_clean(data):
+        return data
+    return abstract(redactor.redacted(data, sort=True)).template.replace(_BLANK, _BLOT)
+
+
+def masked_text(text: str) -> str:
+    """As ``masked``, for a text alone."""
+    data = encode_tree(text, sort=True)
+    blotted = masked(data)
+    if blotted == data:
+        return text
+    tree = decode_tree(blotted, sort=True)
+    return tree if type(tree) is str else _BLOT.decode()
+
+
+def holes(template: bytes) -> list[str]:
+    """The JSON paths at which a template holds a hole."""
+    return [json_path(path) for path in _hole_paths(decode_tree(template, sort=True), ())]
+
+
+def _hole_paths(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    if type(node) is str:
+        if _BLANK.decode() in node:
+            yield path
+    elif type(node) is list:
+        for index, item in enumerate(node):
+            yield from _hole_paths(item, (*path, index))
+    elif type(node) is dict:
+        for key, value in node.items():
+            yield from _hole_paths(value, path if TAG in node else (*path, key))
+
+
 class _Holes:
     """Puts holes in the place of stand-ins, however these are encoded."""
 
     encodes = False
+    run_min = RUN_MIN
 
     def direct(self, text: str, *, binary: bool = False) -> list[Edit]:
         del binary
@@ -91,12 +130,13 @@ class _Holes:
         return again
 
     def _bytes(self, node: dict[str, Any]) -> Any:
-        try:
-            text = base64.b64decode(node["v"]).decode("utf-8")
-        except ValueError:
-            return node
+        text = text_of(base64.b64decode(node["v"]))
         found = edits(text, self)
-        return node | {"v": applied(text, found), "as": "text"} if found else node
+        if not found:
+            return node
+        parts = parted(text, found)
+        kept = (base64.b64encode(bytes_of(part)).decode("ascii") for part in parts[::2])
+        return node | {"v": [*itertools.chain.from_iterable(zip(kept, [*parts[1::2], ""], strict=True))]}
 
 
 def _place(item: Tree) -> bytes:

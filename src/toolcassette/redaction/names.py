@@ -17,6 +17,7 @@ from typing import Final
 __all__ = ["NAME_SIGNS", "secret_name", "words"]
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_GLUED: Final = re.compile(r"(?<=[A-Z][A-Z])(?=[a-z])")  # where APIkey has its seam
 
 # Phrase -> the id of its rule. Plurals are spelled out, since "tokens" is a number of tokens far more often.
 _PHRASES: Final[dict[tuple[str, ...], str]] = {
@@ -137,7 +138,10 @@ def secret_name(name: str) -> str | None:
     """The id of the rule by which a name is that of a secret (``api-key``); None for any other name."""
     if len(name) > 128:  # no name; and it would be kept
         return None
-    found = words(name)
+    return _of_words(words(name)) or _of_words(words(_GLUED.sub(" ", name)))
+
+
+def _of_words(found: list[str]) -> str | None:
     rule = _phrase(found)
     while rule is None and len(found) > 1 and (found[-1] in _FORMS or found[-1].isdigit()):
         found.pop()

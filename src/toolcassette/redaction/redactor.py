@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from toolcassette.errors import CassetteError, RedactionError
 from toolcassette.format import TAG, decode_tree, encode_tree, json_path
@@ -22,32 +22,24 @@ from toolcassette.redaction.finding import Finding, Look
 from toolcassette.redaction.names import NAME_SIGNS
 from toolcassette.redaction.secrets import Secrets
 from toolcassette.redaction.standins import MARK, STANDIN, Ref, escaped, is_redacted, tag
-from toolcassette.redaction.views import applied, edits, has_run
+from toolcassette.redaction.views import applied, bytes_of, edits, has_run, merged, name_of_item, spelled_name, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from toolcassette.redaction.rules import Rule, Rules
     from toolcassette.redaction.views import Edit
 
-__all__ = ["REPLAYED_FIRST", "Redactor"]
+__all__ = ["REPLAYED_FIRST", "EditsAt", "Redactor"]
+
+_T = TypeVar("_T")
+EditsAt: TypeAlias = "Callable[[tuple[str | int, ...]], Sequence[Edit]]"
 
 REPLAYED_FIRST: Final = 10**15  # the number of the first secret of a replay; no cassette has so many
 
-_SIGNS: Final = (
-    b"%",
-    b"=",
-    b'\\"',
-    b"\\u",
-    b"://",
-    b"-----BEGIN",
-    b"earer",
-    b"EARER",
-    b"ookie:",
-    b"-key:",
-    b"-token:",
-    MARK.encode(),
-)
+# What a secret without a name may be known by, or hide behind; and what shows a name inside a text, if one is there.
+_SIGNS: Final = (b"%", b"\\u", b"\\x", b'{"$tc":"byte', b"://", b"-----BEGIN", MARK.encode())
+_NAMED_SIGNS: Final = (b"=", b'\\"', b"earer", b"EARER", b"ookie:", b"-key:", b"-token:", b"-secret:", b"orization:")
 _TEXT_TAGS: Final = frozenset({"str", "path", "uuid", "datetime", "date", "time"})  # whose v is a text
 _ITEM_TAGS: Final = frozenset({"set", "frozenset", "map"})  # whose order is that of their bytes
 
@@ -86,40 +78,70 @@ class Redactor:
             return data
         with self._lock:
             tree = decode_tree(data, sort=sort)
-            again = _Walk(self, own, texts=bool(own) or self._texts_matter(data)).tree(tree)
+            again = self._settled(lambda: _Walk(self, own, texts=bool(own) or self._texts_matter(data)).tree(tree))
             return data if again is tree else encode_tree(again, sort=sort)
+
+    def redacted_item(self, data: bytes, edits_at: EditsAt, *, own: Sequence[Rule] = ()) -> bytes:
+        """As ``redacted``, for an item of a stream. ``edits_at``: what else is to be replaced in the text at a path."""
+        with self._lock:
+            tree = decode_tree(data)
+            again = self._settled(lambda: _Walk(self, own, edits_at=edits_at).tree(tree))
+            return data if again is tree else encode_tree(again, sort=False)
+
+    def has_text_rules(self, own: Sequence[Rule]) -> bool:
+        """True if rules of the user's look into texts."""
+        return any(rule.kind in ("pattern", "finder", "directory") for rule in (*own, *self.rules.own))
 
     def is_clean(self, data: bytes) -> bool:
         """True if bytes surely hold nothing to replace: no needle of any rule stands in them."""
-        if self._texts_matter(data):
+        if self._may_hide(data):
             return False
         low = data.lower()
         return NAME_SIGNS.search(low) is None and not any(needle in low for needle in self._own_needles)
 
-    def _texts_matter(self, data: bytes) -> bool:
-        """False if bytes surely hold a secret only where its name tells it: their other texts need no look."""
+    def _may_hide(self, data: bytes) -> bool:
+        """False if bytes surely hold a secret only where a name tells it, in plain letters."""
         needles = self.secrets.needles
-        if self._always or needles is None or has_run(data):
+        if self._always or needles is None or has_run(data, self.secrets.run_min):
             return True
-        return any(sign in data for sign in _SIGNS) or any(needle in data for needle in needles)
+        for sign in _SIGNS:
+            if sign in data:
+                return True
+        return any(needle in data for needle in needles)
+
+    def _texts_matter(self, data: bytes) -> bool:
+        """False if bytes that hold a name surely hold a secret only right under it: other texts need no look."""
+        return self._may_hide(data) or any(sign in data for sign in _NAMED_SIGNS)
 
     def findings(self, data: bytes, *, sort: bool = False, own: Sequence[Rule] = ()) -> list[Finding]:
         """Where bytes hold a secret: JSON path and rule, in the order of the bytes."""
         if not own and self.is_clean(data):
             return []
         with self._lock:
-            walk = _Walk(self, own)
-            walk.tree(decode_tree(data, sort=sort))
-            return walk.found
+            tree = decode_tree(data, sort=sort)
+            return self._settled(lambda: self._found(tree, own))
+
+    def _found(self, tree: Any, own: Sequence[Rule]) -> list[Finding]:
+        walk = _Walk(self, own)
+        walk.tree(tree)
+        return walk.found
+
+    def _settled(self, look: Callable[[], _T]) -> _T:
+        """What a look gives that learns no more: what it learns at the end may stand at the beginning as well."""
+        while True:
+            known = self.known
+            found = look()
+            if known == self.known:
+                return found
 
     def review(self) -> None:
         """From now on look at what was redacted already: stand-ins are what they are, and nothing is escaped twice."""
         self.secrets.all_given = True
 
-    def text_edits(self, value: str) -> list[Edit]:
+    def text_edits(self, value: str, own: Sequence[Rule] = ()) -> list[Edit]:
         """What is to be replaced in a text alone."""
         with self._lock:
-            return edits(value, Look(self.rules, self.secrets))
+            return self._settled(lambda: edits(value, Look(self.rules, self.secrets, own)))
 
     def without_secrets(self, value: str) -> str:
         """A text for all to see, such as a JSON path, whose names come from a file and may be secrets themselves."""
@@ -128,6 +150,7 @@ class Redactor:
     def text_rules(self, value: str) -> list[str]:
         """The rules that find something in a text alone."""
         with self._lock:
+            self.text_edits(value)
             look = Look(self.rules, self.secrets)
             edits(value, look)
             return [finding.rule for finding in look.taken("$")]
@@ -136,9 +159,12 @@ class Redactor:
 class _Walk:
     """One value on its way through the rules."""
 
-    def __init__(self, redactor: Redactor, own: Sequence[Rule], *, texts: bool = True) -> None:
+    def __init__(
+        self, redactor: Redactor, own: Sequence[Rule], *, texts: bool = True, edits_at: EditsAt | None = None
+    ) -> None:
         self._rules = redactor.rules
         self._escapes = not redactor.secrets.all_given
+        self._edits_at = edits_at
         self._texts = texts  # False: only what stands under a name can be a secret
         self._secrets = redactor.secrets
         self._look = Look(redactor.rules, redactor.secrets, own)
@@ -164,7 +190,7 @@ class _Walk:
         self._secrets.names.update(node)
         # A piece of text with its likelihood, as models report it.
         pieces = "token" in node and ("logprob" in node or "logprobs" in node or "token_id" in node)
-        spelled = _spelled_name(node)
+        spelled = spelled_name(node)
         again: dict[str, Any] = {}
         same = True
         for key, value in node.items():
@@ -180,11 +206,7 @@ class _Walk:
 
     def _items(self, node: list[Any], name: str, path: tuple[str | int, ...]) -> list[Any]:
         """Items; a name holds for each text of them, and the first of two texts is the name of the second."""
-        pair = len(node) == 2 and type(node[0]) is str and type(node[1]) is str
-        again = [
-            self.tree(item, node[0] if pair and index else "" if pair else name, (*path, index))
-            for index, item in enumerate(node)
-        ]
+        again = [self.tree(item, name_of_item(node, index, name), (*path, index)) for index, item in enumerate(node)]
         return node if all(new is item for new, item in zip(again, node, strict=True)) else again
 
     def _tagged(self, node: dict[str, Any], name: str, path: tuple[str | int, ...]) -> Any:
@@ -211,24 +233,14 @@ class _Walk:
         return pairs if again == pairs else again
 
     def _bytes(self, node: dict[str, Any], name: str, path: tuple[str | int, ...]) -> Any:
-        data = base64.b64decode(node["v"])
-        try:
-            plain, coding = data.decode("utf-8"), "utf-8"
-        except UnicodeDecodeError:
-            plain, coding = data.decode("latin-1"), "latin-1"
+        plain = text_of(base64.b64decode(node["v"]))
         found = self._edits(plain, name, path)
         if not found:
             return node
         whole = self._whole(plain, found)
         if whole is not None and node[TAG] == "bytes":
             return tag(whole, of="bytes", handed=self._look.handed(whole.rule))
-        parts: list[bytes] = []
-        at = 0
-        for start, end, new in found:
-            parts += plain[at:start].encode(coding), new.encode("utf-8")
-            at = end
-        parts.append(plain[at:].encode(coding))
-        return node | {"v": base64.b64encode(b"".join(parts)).decode("ascii")}
+        return node | {"v": base64.b64encode(bytes_of(applied(plain, found))).decode("ascii")}
 
     def _text(self, value: str, name: str, path: tuple[str | int, ...]) -> Any:
         given = STANDIN.fullmatch(value) if self._escapes else None
@@ -243,11 +255,12 @@ class _Walk:
 
     def inside(self, value: str, name: str, path: tuple[str | int, ...]) -> str:
         """A text that has to stay one."""
-        return self._escaped(value, self._edits(value, name, path))
+        return self._escaped(value, self._edits(value, name, path, alone=True))
 
-    def _edits(self, value: str, name: str, path: tuple[str | int, ...]) -> Sequence[Edit]:
+    def _edits(self, value: str, name: str, path: tuple[str | int, ...], *, alone: bool = False) -> Sequence[Edit]:
         self._look.at = lambda: json_path(path)
         found = self._look.named(name, value) if name else None
+        joined = [] if found is not None or alone or self._edits_at is None else self._edits_at(path)
         try:
             found = edits(value, self._look) if found is None else found
         except CassetteError:
@@ -255,7 +268,7 @@ class _Walk:
         except RecursionError:
             raise RedactionError("too_deep", rule=self._rules.version or "", json_path=json_path(path)) from None
         self.found += self._look.taken(json_path(path)) if found or self._look.has_taken else ()
-        return found
+        return merged(joined, found) if joined else found
 
     def _whole(self, value: str, found: Sequence[Edit]) -> Ref | None:
         if len(found) != 1 or (found[0].start, found[0].end) != (0, len(value)):
@@ -302,11 +315,3 @@ def _is_nothing(node: Any) -> bool:
 
 def _lies_at(steps: tuple[str | int | None, ...], path: tuple[str | int, ...]) -> bool:
     return len(steps) == len(path) and all(a is None or a == b for a, b in zip(steps, path, strict=True))
-
-
-def _spelled_name(node: dict[str, Any]) -> str:
-    """The name that an object gives to its ``value``, as HAR files and lists of settings do."""
-    for key in ("name", "key", "header"):
-        if type(node.get(key)) is str and "value" in node:
-            return str(node[key])
-    return ""

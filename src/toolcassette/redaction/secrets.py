@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolcassette.redaction.names import secret_name
 from toolcassette.redaction.standins import Ref
+from toolcassette.redaction.views import RUN_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,11 +65,17 @@ class Secrets:
         self._refs: dict[str, Ref] = {}
         self._everywhere: dict[str, Ref] = {}
         self._pattern: re.Pattern[str] | None = None
+        self._run_min = RUN_MIN
         self.needles: tuple[bytes, ...] | None = ()  # None: only a full look can tell
         self.names: set[str] = set()  # of tools and members: no secret, however random
         self.given: dict[int, Ref] = {}  # stand-ins that were handed out, which a program may pass on
         self.all_given = False
         self.used: set[str] = set()  # ids of the rules that matched
+
+    @property
+    def run_min(self) -> int:
+        """Characters of the shortest base64 that could hold what is looked for everywhere."""
+        return self._run_min
 
     @property
     def known(self) -> int:
@@ -93,6 +100,7 @@ class Secrets:
             self._everywhere[value] = found
             self._pattern = re.compile("|".join(map(re.escape, sorted(self._everywhere, key=len, reverse=True))))
             self.needles = _needles(self._everywhere)
+            self._run_min = min(self._run_min, -(-4 * len(value.encode("utf-8", "surrogatepass")) // 3))
         return found
 
     def found_in(self, text: str) -> list[tuple[int, int, Ref]]:

@@ -75,11 +75,17 @@ SHORT_SHAPES: Final = (
     ),
 )
 
-# ``name=value`` in a query, a form, a connection string or a line of a settings file; the name decides.
-ASSIGNED: Final = re.compile(r"(?:^|(?<=[?&;,\s\"']))([A-Za-z][A-Za-z0-9_.\-]{1,63})=([^&\s;,\"'#⟦]+)")
+# ``name=value`` in a query, a form, a connection string or a line of a settings file, bare or in quotes; the name
+# decides. What stands for a value, in a template, a query or a piece of code, is none.
+_NO_VALUE: Final = r"(?!(?:\?|\$[0-9]+|\$?\{\w*\}|%s|%\(\w+\)s|\*+|None|null|self\.\w+)(?:[&\s;,\"'#)\]]|\Z))"
+ASSIGNED: Final = re.compile(
+    r"(?:^|(?<=[?&#;,(\s\"']))(?P<name>[A-Za-z][A-Za-z0-9_.\-]{1,63})=(?P<quote>[\"'])?"
+    + _NO_VALUE
+    + r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\r\n⟦])+|[^&\s;,\"'#⟦]+))"
+)
 
 # ``"name": "value"`` in a text that is not JSON as a whole.
-QUOTED: Final = re.compile(r"\"([A-Za-z][A-Za-z0-9_.\-]{1,63})\"\s*:\s*\"((?:[^\"\\⟦]|\\.)+)\"")
+QUOTED: Final = re.compile(r"\"(?P<name>[A-Za-z][A-Za-z0-9_.\-]{1,63})\"\s*:\s*\"(?P<value>(?:[^\"\\⟦]|\\.)+)\"")
 
 # Under a secret name: a word that says how the secret is used, and the secret.
 SCHEME: Final = re.compile(r"(?i:(?:bearer|basic|token|apikey|digest)[ \t]+)(\S+)")

@@ -255,9 +255,13 @@ class SpoolLife:
         if self._ended is not None:
             raise RuntimeError(f"this recording was {self._ended} already")
 
-    def fail(self, error: StoreError) -> None:
-        """Keep the first error."""
-        self._failed = error
+    def broken(self, words: str, error: BaseException) -> BaseException:
+        """Fail the spool by what left an operation; the error to raise. ``OSError`` is translated."""
+        if isinstance(error, OSError):
+            self._failed = failure = store_error(words, error)
+            return failure
+        self._failed = error if isinstance(error, StoreError) else StoreError(words, advice="it was interrupted")
+        return error
 
     def end(self, how: str) -> None:
         """Nothing more happens to this spool; ``how`` is a participle for the message (``published``)."""
@@ -272,7 +276,7 @@ class SpoolLife:
 
 
 class _Step:
-    # A class, not a generator: it stands around every append and every sync, and costs a third.
+    # A class, not a generator: it stands around every sync, and costs a third.
     __slots__ = ("_life", "_words")
 
     def __init__(self, life: SpoolLife, words: str) -> None:
@@ -287,12 +291,9 @@ class _Step:
     ) -> None:
         if error is None:
             return
-        if isinstance(error, OSError):
-            failure = store_error(self._words, error)
-            self._life.fail(failure)
-            raise failure from None
-        first = error if isinstance(error, StoreError) else StoreError(self._words, advice="it was interrupted")
-        self._life.fail(first)
+        first = self._life.broken(self._words, error)
+        if first is not error:
+            raise first from None
 
 
 def _again(first: StoreError) -> StoreError:

@@ -59,7 +59,7 @@ _REFUSED = UNSUPPORTED | {errno.EPERM, errno.EACCES, errno.EMLINK, errno.EXDEV, 
 
 def append(draft: Draft, data: bytes) -> None:
     """Write all of ``data``. A short write is the end: after it, nothing says what is in the file."""
-    fd = draft.open_fd()
+    fd = draft.fd if draft.fd is not None else draft.open_fd()
     parts = (data,) if len(data) <= WRITE_BYTES_MAX else _cut(data)
     for part in parts:
         taken = draft.ops.write(fd, part)

@@ -175,19 +175,25 @@ class _FileSpool:
         self._replace = replace
         self._named_durably = False
         self._life = SpoolLife()
-        self._appending = self._life.step("write to the partial")  # made once: it stands around every frame
+        self._syncing = self._life.step("sync the partial")  # made once: it stands around every sync
 
     @property
     def notes(self) -> Sequence[str]:
         return tuple(self._draft.notes)
 
     def append(self, data: bytes) -> None:
-        with self._appending:
+        self._life.require_open()
+        try:  # a step written out: it stands around every frame
             durable.append(self._draft, data)
+        except BaseException as error:
+            first = self._life.broken("write to the partial", error)
+            if first is error:
+                raise
+            raise first from None
 
     def sync(self) -> None:
         draft = self._draft
-        with self._life.step("sync the partial"):
+        with self._syncing:
             draft.ops.fdatasync(draft.open_fd())
             if not self._named_durably:
                 durable.sync_dir(draft.ops, draft.directory, draft.note)

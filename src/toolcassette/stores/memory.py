@@ -25,9 +25,9 @@ from toolcassette.stores.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["MemoryStore"]
+__all__ = ["MemorySource", "MemoryStore"]
 
 
 class _Blob:
@@ -35,17 +35,22 @@ class _Blob:
 
     __slots__ = ("data", "live")
 
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.live = True
+    def __init__(self, data: bytes = b"", *, live: bool = True) -> None:
+        self.data = bytearray(data)
+        self.live = live
 
 
 class MemoryStore:
-    """Cassettes in a dict that lives as long as the store. A name is any usable string."""
+    """Cassettes in a dict that lives as long as the store. A name is any usable string.
 
-    def __init__(self) -> None:
+    ``seed``: the bytes of cassettes by name, to begin with; a replay from them touches nothing outside the process.
+    """
+
+    def __init__(self, seed: Mapping[str, bytes] | None = None) -> None:
         self._lock = threading.Lock()
-        self._blobs: dict[str, _Blob] = {}
+        self._blobs = {
+            checked_name(name, recording=False): _Blob(data, live=False) for name, data in (seed or {}).items()
+        }
 
     def resolve(self, name: str) -> str:
         """``name`` itself."""
@@ -76,7 +81,7 @@ class MemoryStore:
             if blob is None:
                 raise FormatError("absent")
             partial = is_partial(name)
-            return _MemorySource(bytes(blob.data), live=partial and blob.live, partial=partial)
+            return MemorySource(bytes(blob.data), live=partial and blob.live, partial=partial)
 
     def adopt(self, name: str) -> Spool:
         """See ``Store.adopt``."""
@@ -182,7 +187,7 @@ class _MemorySpool:
         self._blob.live = False
 
 
-class _MemorySource(SourceBase):
+class MemorySource(SourceBase):
     """A copy of the bytes at open."""
 
     def __init__(self, data: bytes, *, live: bool, partial: bool) -> None:
@@ -192,6 +197,7 @@ class _MemorySource(SourceBase):
         self._data: bytes | None = data
 
     def read_at(self, offset: int, length: int) -> bytes:
+        """See ``Source.read_at``."""
         if offset < 0 or length < 0:
             raise ValueError("offset and length count bytes from the start")
         if self._data is None:
@@ -199,4 +205,5 @@ class _MemorySource(SourceBase):
         return self._data[offset : offset + length]
 
     def close(self) -> None:
+        """See ``Source.close``."""
         self._data = None

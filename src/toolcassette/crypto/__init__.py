@@ -1,0 +1,62 @@
+"""Signatures: who vouches for a cassette. The front door, and the only door to ``cryptography``.
+
+Rule: the algorithms are those of ``cryptography`` and ``hashlib``; what is ours is which bytes they are given.
+``cryptography`` is loaded with the first key that is used, and not before.
+"""
+
+from __future__ import annotations
+
+from toolcassette.crypto.checkpoint import Checkpoint, FrameTree
+from toolcassette.crypto.dsse import envelope, statement
+from toolcassette.crypto.keys import Signer, VerifierKey, checked_key_name, looks_like_key
+from toolcassette.crypto.merkle import Tree, inclusion_proofs, root_by_proof
+from toolcassette.crypto.notes import NOTE_BYTES_MAX, SIGNATURES_MAX, Note, signed, signers_of
+from toolcassette.crypto.proofs import PROOF_BYTES_MAX, CallProof, Proven, ProvenFrame, check_frames
+from toolcassette.crypto.sidecar import SIGNATURE_SUFFIX, Facts, read_signature, sign, survey_cassette
+from toolcassette.crypto.trust import (
+    KEYS_VARIABLE,
+    REQUIRE_VARIABLE,
+    Trust,
+    keys_in,
+    keys_of,
+    read_signer,
+    required_number,
+    trust_of,
+)
+
+__all__ = [
+    "KEYS_VARIABLE",
+    "NOTE_BYTES_MAX",
+    "PROOF_BYTES_MAX",
+    "REQUIRE_VARIABLE",
+    "SIGNATURES_MAX",
+    "SIGNATURE_SUFFIX",
+    "CallProof",
+    "Checkpoint",
+    "Facts",
+    "FrameTree",
+    "Note",
+    "Proven",
+    "ProvenFrame",
+    "Signer",
+    "Tree",
+    "Trust",
+    "VerifierKey",
+    "check_frames",
+    "checked_key_name",
+    "envelope",
+    "inclusion_proofs",
+    "keys_in",
+    "keys_of",
+    "looks_like_key",
+    "read_signature",
+    "read_signer",
+    "required_number",
+    "root_by_proof",
+    "sign",
+    "signed",
+    "signers_of",
+    "statement",
+    "survey_cassette",
+    "trust_of",
+]

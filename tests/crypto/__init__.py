@@ -1,0 +1,1 @@
+"""Keys, notes and trees: what signatures are made of."""

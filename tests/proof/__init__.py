@@ -1,0 +1,1 @@
+"""Cassettes that are proven to those who were not there, and every attack on that."""
