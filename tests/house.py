@@ -47,6 +47,7 @@ FLOORS: Mapping[str, int] = {
     "verify": 6,
     "compare": 6,
     "trajectory": 6,
+    "scan": 6,
     "view": 6,
     "wrapping": 6,
     "lock": 7,

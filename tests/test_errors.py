@@ -20,7 +20,13 @@ from toolcassette import errors
 from toolcassette.crypto import Note, Signer
 from toolcassette.engine.path import scope
 from toolcassette.process import STATUS_VARIABLE, _Process
-from toolcassette.reasons import COULD_NOT_JUDGE, EXISTS_ADVICE, NO_SESSION_REASONS, NOT_PUBLISHED_REASONS
+from toolcassette.reasons import (
+    COULD_NOT_JUDGE,
+    EXISTS_ADVICE,
+    NO_SESSION_REASONS,
+    NOT_PUBLISHED_REASONS,
+    REDACTION_REASONS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +44,8 @@ EXAMPLES: list[errors.CassetteError] = [
     tc.IncludeUnused(["a", "b*"]),
     tc.SignatureError("signature_wrong", key="ci.example/recorder"),
     tc.UnrecordableValue(json_path="$.a", type_name="object", why="has no form").of("t"),
+    tc.RedactionError("rule_failed", rule="mine", json_path="$.a", detail="OSError").of("t"),
+    tc.SecretFound([(1, "$.args.key", "api-key")]),
     FIRST,
     tc.CassettePoisoned(FIRST),
     tc.ContractMismatch(json_path="$", wanted="int").at("t", ("a",), 1),
@@ -123,6 +131,7 @@ def test_every_mismatch_reason_has_words(reason):
     [
         (tc.NotPublished, NOT_PUBLISHED_REASONS),
         (lambda reason: tc.NoSession(reason, tool="t"), NO_SESSION_REASONS),
+        (lambda reason: tc.RedactionError(reason, rule="r"), {r: what for r, (what, _) in REDACTION_REASONS.items()}),
         (tc.CassetteExists, EXISTS_ADVICE),
     ],
 )
@@ -153,6 +162,8 @@ NASTY = "a\x1b[31m\u202e\u200b\nb"
         tc.UnconsumedCalls([tc.LeftOver(NASTY, (NASTY,), 0, wrapped=True)]),
         tc.UnrecordableValue(json_path=NASTY, type_name=NASTY, why="x", tool=NASTY),
         tc.RecordedToolError(NASTY, ""),
+        tc.RedactionError("rule_failed", rule=NASTY, json_path=NASTY, detail=NASTY, tool=NASTY),
+        tc.SecretFound([(0, NASTY, NASTY)]),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -462,6 +473,46 @@ def too_long(scene: Scene) -> None:
         scene.echo(CANARY * 1000)
 
 
+def secret_found(scene: Scene) -> None:
+    with scene.record(redact=False):
+        scene.echo({CANARY: {"password": CANARY}, "text": [f"see {CANARY}"]})
+    tc.replay(scene.file, secrets=[CANARY]).__enter__()
+
+
+def broken_rule(scene: Scene) -> None:
+    def broken(text: str) -> list[str]:
+        raise OSError(text)
+
+    with scene.record(redact=[tc.Redact(broken, id="mine")]):
+        scene.echo(CANARY)
+
+
+def breaks_contract(scene: Scene) -> None:
+    def echo(value: str) -> dict[str, int]:
+        return {"pin": 9381}
+
+    with scene.record(redact=["$.pin"]):
+        tc.Registry().wrap(echo)(CANARY)
+
+
+def ambiguous(scene: Scene) -> None:
+    def echo(password: str) -> int:
+        return len(password)
+
+    login = tc.Registry().wrap(echo)
+    with scene.record(order="any"):
+        login(CANARY)
+        login(CANARY * 2)
+    with tc.replay(scene.file):
+        login(CANARY * 3)
+
+
+def rules_unknown(scene: Scene) -> None:
+    file = scene.cassette()
+    file.write_bytes(resealed(file.read_bytes(), b'"default/1"', b'"default/%d"' % 10**9))
+    tc.replay(file).__enter__()
+
+
 def nan(scene: Scene) -> Any:
     return scene.echo(CANARY, more=1)
 
@@ -487,7 +538,12 @@ SCENES: list[tuple[Callable[[Scene], Any], type[errors.CassetteError], str | Non
     (changed(lambda d: resealed(d, b'"call":1', b'"call":7')), tc.FormatError, "call_number"),
     (changed(lambda d: resealed(d, b'"calls":3', b'"calls":4')), tc.FormatError, "counts"),
     (changed(lambda d: resealed(d, b'"tool":"echo"', b'"tool":"echo","cn4ry":"cn4ry"')), tc.FormatError, "head"),
+    (rules_unknown, tc.FormatError, "rules_unknown"),
     (too_long, tc.FormatError, "line_too_long"),
+    (secret_found, tc.SecretFound, None),
+    (broken_rule, tc.RedactionError, "rule_failed"),
+    (breaks_contract, tc.RedactionError, "redaction_breaks_contract"),
+    (ambiguous, tc.CassetteMismatch, "redaction_ambiguous"),
     (not_canonical, tc.CassetteMismatch, "contract_differs"),
     (no_folder, tc.StoreError, None),
     (system_refuses("create", 28), tc.StoreError, None),

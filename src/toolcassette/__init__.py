@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from toolcassette.proving import ProvenCall, check_proof, prove
     from toolcassette.recover import Recovery, recover
     from toolcassette.redaction import Redact
+    from toolcassette.scan import SecretPlace, scan
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.signing import attest, sign
     from toolcassette.stores import BlobStore, FileStore, MemoryStore, ReadOnlyStore, Store
@@ -120,6 +121,7 @@ __all__ = [
     "Report",
     "RouteCheck",
     "SecretFound",
+    "SecretPlace",
     "Session",
     "SessionClosed",
     "SignatureError",
@@ -159,6 +161,7 @@ __all__ = [
     "register_error",
     "register_type",
     "replay",
+    "scan",
     "scope",
     "session",
     "session_from_env",
@@ -188,6 +191,7 @@ if not TYPE_CHECKING:
         "proving",
         "recover",
         "redaction",
+        "scan",
         "session",
         "signing",
         "stores",

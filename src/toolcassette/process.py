@@ -32,6 +32,7 @@ __all__ = ["SESSION_VARIABLES", "STATUS_VARIABLE", "Status", "environment", "rea
 
 STATUS_VARIABLE: Final = "TOOLCASSETTE_STATUS"  # path of the status file, which must not exist yet
 OPTIONS_VARIABLE: Final = "TOOLCASSETTE_OPTIONS"  # JSON object of the options that differ from their default
+_SECRETS_FROM: Final = "secrets_from"  # in that object: the names of variables that hold the option ``secrets``
 # All that describe a session: what a parent may have inherited of them does not describe its child's.
 SESSION_VARIABLES: Final = frozenset(
     {MODE_VARIABLE, FILE_VARIABLE, INCLUDE_VARIABLE, STATUS_VARIABLE, OPTIONS_VARIABLE}
@@ -57,13 +58,26 @@ class Status:
         return self.code is None and self.outcome in ("finished", "consumed")
 
 
-def environment(mode: str, file: str, include: Sequence[str] | None, options: Options, status: str) -> dict[str, str]:
-    """The variables that describe a session to a child process."""
+def environment(
+    mode: str,
+    file: str,
+    include: Sequence[str] | None,
+    options: Options,
+    status: str,
+    secrets_from: Sequence[str] = (),
+) -> dict[str, str]:
+    """The variables that describe a session to a child process.
+
+    ``secrets_from`` names the variables that hold the secrets of ``options``: the child reads them there, since no
+    value of a secret is written into another variable.
+    """
     changed = {
         field.name: getattr(options, field.name)
         for field in dataclasses.fields(options)
-        if field.name != "store" and getattr(options, field.name) != field.default
+        if field.name not in ("store", "secrets") and getattr(options, field.name) != field.default
     }
+    if secrets_from:
+        changed[_SECRETS_FROM] = list(secrets_from)
     variables = {
         MODE_VARIABLE: mode,
         FILE_VARIABLE: file,
@@ -92,7 +106,7 @@ class _Process:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._session: Session | None = None
-        self._refusal: CassetteError | None = None
+        self._refusal: CassetteError | ValueError | None = None
         self._selection: Selection | None = None
 
     def forked(self) -> None:
@@ -116,20 +130,21 @@ class _Process:
             return self._session
 
     def _concerns(self, tool: str) -> bool:
-        include = os.environ.get(INCLUDE_VARIABLE)
-        if include is None:
-            return True  # a replay: the cassette decides
-        self._selection = self._selection or Selection(include.split(","))
-        return self._selection.selects(tool)
+        try:
+            self._selection = self._selection or _selection()
+        except ValueError:
+            return True  # which tools are meant nobody knows: beginning says so, to each of them
+        return self._selection is None or self._selection.selects(tool)  # None: a replay, the cassette decides
 
-    def _refused(self, tool: str) -> CassetteError:
+    def _refused(self, tool: str) -> CassetteError | ValueError:
         if isinstance(self._refusal, NoSession):
             return NoSession(self._refusal.reason, tool=tool)
-        assert self._refusal is not None
-        return self._refusal
+        if isinstance(self._refusal, CassetteError):
+            return self._refusal
+        return ValueError(str(self._refusal))
 
-    def _begin(self, path: str) -> CassetteError | None:
-        """Claim the status file and open the session. Returns why that cannot be."""
+    def _begin(self, path: str) -> CassetteError | ValueError | None:
+        """Claim the status file and open the session. Returns why that cannot be: the same for every call."""
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             _write(path, Status())
@@ -137,11 +152,11 @@ class _Process:
             return NoSession("other_process", tool="")
         except OSError as error:
             return store_error("claim the session of this run", error)
-        changed: dict[str, Any] = json.loads(os.environ.get(OPTIONS_VARIABLE) or "{}")
-        mode, file = os.environ[MODE_VARIABLE], os.environ[FILE_VARIABLE]
         try:
-            self._session = process_session(mode, file, self._selection, Options(**changed)).open(any_thread=True)
-        except CassetteError as error:
+            mode, file = os.environ.get(MODE_VARIABLE, ""), os.environ.get(FILE_VARIABLE, "")
+            session = process_session(mode, file, self._selection or _selection(), _options())
+            self._session = session.open(any_thread=True)
+        except (CassetteError, ValueError) as error:
             _write(path, _failed(error))
             return error
         atexit.register(self._end, path, os.getpid())
@@ -158,8 +173,30 @@ class _Process:
         _write(path, status)
 
 
-def _failed(error: CassetteError) -> Status:
-    return Status(outcome="failed", code=error.code, message=str(error), exit_status=error.exit_status)
+def _selection() -> Selection | None:
+    """What the environment includes. Raises ``ValueError`` for a pattern that is none."""
+    include = os.environ.get(INCLUDE_VARIABLE)
+    return None if include is None else Selection(include.split(","))
+
+
+def _options() -> Options:
+    """The options that the environment describes. Raises ``ValueError``."""
+    try:
+        told: dict[str, Any] = dict(json.loads(os.environ.get(OPTIONS_VARIABLE) or "{}"))
+        variables: list[str] = told.pop(_SECRETS_FROM, [])
+        if variables:
+            told["secrets"] = tuple(os.environ[name] for name in variables)
+        return Options(**told)
+    except KeyError:
+        message = f"{OPTIONS_VARIABLE}: {_SECRETS_FROM} names a variable that is not set"
+    except (TypeError, ValueError) as error:
+        message = f"{OPTIONS_VARIABLE}: {error}"
+    raise ValueError(message)
+
+
+def _failed(error: CassetteError | ValueError) -> Status:
+    code, status = (error.code, error.exit_status) if isinstance(error, CassetteError) else ("VALUE_ERROR", 2)
+    return Status(outcome="failed", code=code, message=str(error), exit_status=status)
 
 
 def _write(path: str, status: Status) -> None:

@@ -242,8 +242,12 @@ def session_from_env(environ: Mapping[str, str] | None = None, **options: Any) -
 
 def process_session(mode: str, file: str, selection: Selection | None, options: Options) -> Session:
     """The session of a process that a parent started: a recording is finished here and published by the parent."""
+    _file(file)
     if mode == "replay":
         return _replayer(file, selection, options)
+    if mode != "record":
+        message = "mode must be record or replay"
+        raise ValueError(message)
     if selection is None:
         message = "mode record needs include: which tools to record"
         raise ValueError(message)

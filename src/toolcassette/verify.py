@@ -89,13 +89,14 @@ class Report:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ToolSummary:
-    """One tool of a cassette: how many calls it has, and how they ended."""
+    """One tool of a cassette: how many calls it has, and how they ended. ``effect``: read, write, pay or None."""
 
     tool: str
     boundary: str
     calls: int
     outcomes: dict[str, int]
     omitted: tuple[str, ...]
+    effect: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,8 @@ class Inspection:
 
     ``origin``: for a cassette that was made from another file, the ``cassette`` id and the ``head`` (the last intact
     hash) of that one, and ``how`` (``salvage``); its header calls it ``from``. None for an original recording.
+    ``rules`` are those that it was redacted by: a version of the default set, rules of one's own as ``id#digest``, and
+    ``declared`` where values were named; empty where nothing was redacted.
     """
 
     path: str
@@ -122,6 +125,7 @@ class Inspection:
     signed: bool
     tools: tuple[ToolSummary, ...]
     origin: dict[str, str] | None = None
+    rules: tuple[str, ...] = ()
 
 
 def verify(
@@ -314,6 +318,7 @@ def inspection_of(path: str, cassette: Cassette, *, signed: bool = False) -> Ins
         signed=signed,
         tools=_tools(cassette),
         origin=_origin(header.origin) if isinstance(header.origin, Origin) else None,
+        rules=tuple(header.rules),
     )
 
 
@@ -325,11 +330,13 @@ def _tools(cassette: Cassette) -> tuple[ToolSummary, ...]:
     calls: Counter[tuple[str, str]] = Counter()
     outcomes: dict[tuple[str, str], Counter[str]] = {}
     omitted: dict[tuple[str, str], set[str]] = {}
+    effects: dict[tuple[str, str], str | None] = {}
     for call in cassette:
         key = (call.tool, call.boundary)
         calls[key] += 1
         outcomes.setdefault(key, Counter())[call.outcome] += 1
         omitted.setdefault(key, set()).update(call.omitted)
+        effects[key] = call.effect or effects.get(key)
     return tuple(
         ToolSummary(
             tool=tool,
@@ -337,6 +344,7 @@ def _tools(cassette: Cassette) -> tuple[ToolSummary, ...]:
             calls=count,
             outcomes=dict(outcomes[tool, boundary]),
             omitted=tuple(sorted(omitted[tool, boundary])),
+            effect=effects[tool, boundary],
         )
         for (tool, boundary), count in sorted(calls.items())
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette.content import call_tree
 from toolcassette.format import encode_tree
+from toolcassette.redaction import legible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,10 @@ def _lines(tree: dict[str, Any] | list[Any]) -> Iterator[str]:
         ((f"{_key(key)}:", item) for key, item in tree.items()) if isinstance(tree, dict) else (("-", i) for i in tree)
     )
     for start, item in entries:
-        if isinstance(item, (dict, list)) and item:
+        stand_in = legible(item)
+        if stand_in is not None:
+            yield f"{start} {stand_in}"
+        elif isinstance(item, (dict, list)) and item:
             yield start
             yield from (_INDENT + line for line in _lines(item))
         else:

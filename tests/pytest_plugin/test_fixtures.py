@@ -121,7 +121,7 @@ def test_a_wrong_config_is_said_plainly(suite: Suite) -> None:
     suite.write("test_a.py", "def test_a(): pass\n")
     result = suite.run()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["fixture toolcassette_config: unknown option ordr;*"])
+    result.stdout.fnmatch_lines(["fixture toolcassette_config: unknown option ordr; there are include, *"])
 
 
 WIDE = (
@@ -173,3 +173,21 @@ def test_asked_for_in_the_middle_of_a_test_it_is_refused(suite: Suite) -> None:
     result = suite.run()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["toolcassette: ask for the session by marker or argument*"])
+
+
+def test_a_pattern_of_the_config_may_stand_alone(suite: Suite) -> None:
+    """As in the marker; and an unknown option is told what there is here, which is no ``mode``."""
+    config = "import pytest\n@pytest.fixture(scope='session')\ndef toolcassette_config():\n    return {}\n"
+    suite.write("test_a.py", "def test_a(): weather('a')\n")
+    suite.write("conftest.py", config.format("{'include': 'wea*'}"))
+    suite.record()
+    assert b'"include":["wea*"]' in b"".join(suite.cassettes().values())
+    for wrong, words in (
+        ("{'include': []}", "include must name at least one tool"),
+        ("{'include': ['a', 'a']}", "include has a twice"),
+        ("{'mode': 'live'}", "unknown option mode; there are include, allow_empty*"),
+    ):
+        suite.write("conftest.py", config.format(wrong))
+        result = suite.run()
+        result.assert_outcomes(errors=1)
+        result.stdout.fnmatch_lines([f"fixture toolcassette_config: {words}"])

@@ -24,6 +24,7 @@ from toolcassette.cli.recovering import recover_verb
 from toolcassette.cli.repository import git_group
 from toolcassette.cli.reviewing import diff_verb, view_verb
 from toolcassette.cli.running import record_verb, replay_verb
+from toolcassette.cli.scanning import scan_verb
 from toolcassette.cli.signing import attest_verb, sign_verb
 from toolcassette.errors import CassetteError
 
@@ -40,7 +41,7 @@ _HELP: Final = """Record the tool calls of an agent once, keep them in a cassett
 with no tool run
 
 \b
-Exit status: 0 everything asked for is true; 1 a finding (damaged, open, mismatch, unconsumed, differs);
+Exit status: 0 everything asked for is true; 1 a finding (damaged, open, mismatch, unconsumed, differs, secret found);
 2 could not judge (usage, absent or unreadable file); 130 Ctrl-C; 141 closed pipe
 """
 
@@ -59,6 +60,7 @@ for _verb in (
     record_verb,
     recover_verb,
     replay_verb,
+    scan_verb,
     schema_verb,
     diff_verb,
     view_verb,

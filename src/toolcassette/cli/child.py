@@ -42,16 +42,24 @@ class Ended(NamedTuple):
     status: Status | None
 
 
-def run(command: Sequence[str], mode: str, file: str, include: Sequence[str] | None, options: Options) -> Ended:
+def run(
+    command: Sequence[str],
+    mode: str,
+    file: str,
+    include: Sequence[str] | None,
+    options: Options,
+    secrets_from: Sequence[str] = (),
+) -> Ended:
     """Run ``command`` with the session in its environment; ``file`` is an absolute path.
 
-    Raises ``click.ClickException`` if it could not be started.
+    ``secrets_from``: names of the variables that hold the secrets of ``options``. Raises ``click.ClickException`` if
+    the command could not be started.
     """
     words = [sys.executable, *command] if command[0].endswith(".py") else list(command)
     with tempfile.TemporaryDirectory(prefix="toolcassette-", ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "status")  # noqa: PTH118 - text, as it stands in the environment
         inherited = {name: value for name, value in os.environ.items() if name not in SESSION_VARIABLES}
-        code = _wait(words, {**inherited, **environment(mode, file, include, options, path)})
+        code = _wait(words, {**inherited, **environment(mode, file, include, options, path, secrets_from)})
         if code < 0:
             return Ended(128 - code, -code, read_status(path))
         return Ended(code, None, read_status(path))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from toolcassette.cli.outlet import counted, shown
+from toolcassette.content import with_stand_ins
 from toolcassette.errors import printable
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _places(differs: Sequence[Difference], values: bool) -> Iterator[str]:
 
 def _values(difference: Difference) -> str:
     old, new = (
-        "nothing" if side is None else printable(side.decode("utf-8"), _VALUE_CHARS_MAX)
+        "nothing" if side is None else printable(with_stand_ins(side), _VALUE_CHARS_MAX)
         for side in (difference.old, difference.new)
     )
     return f": {old} -> {new}"

@@ -15,6 +15,7 @@ import click
 from toolcassette.cli.inputs import expand
 from toolcassette.cli.looking import report_fields
 from toolcassette.cli.outlet import complain, counted, say, say_json, shown, table
+from toolcassette.content import with_stand_ins
 from toolcassette.errors import FormatError, printable
 from toolcassette.format import state_of
 from toolcassette.verify import inspection_of, read_cassette, verify
@@ -54,7 +55,9 @@ def inspect_verb(paths: tuple[str, ...], show_values: bool, form: str) -> int:
     for item in expand(paths):
         report, view = _look(item)
         statuses.append(report.exit_status)
-        if view is None:
+        if item.folder and report.reason == "not_a_file":
+            complain(f"{shown(item.path)}: no cassette in this folder")
+        elif view is None:
             complain(f"{shown(report.path)}: {report.state}: {report.message}")
         else:
             views.append(view)
@@ -104,6 +107,7 @@ def _record(number: int, ordinal: int, call: RecordedCall, *, show_values: bool)
         "phase": call.phase,
         "chunks": None if call.chunks is None else len(call.chunks),
         "omitted": list(call.omitted),
+        "effect": call.effect,
         "started_at": call.started_at,
         "ended_at": call.ended_at,
     }
@@ -132,7 +136,9 @@ def _text(view: _View, *, show_values: bool) -> Iterator[str]:
     width = max(map(len, facts))
     yield from (f"  {name.ljust(width)}  {fact}" for name, fact in facts.items())
     yield from ("", "tools")
-    yield from _indented(table(("tool", "boundary", "calls", "outcomes", "left out"), _tool_rows(view.summary)))
+    effects = any(tool.effect for tool in view.summary.tools)
+    titles = ("tool", "boundary", "calls", "outcomes", "left out", *(("effect",) if effects else ()))
+    yield from _indented(table(titles, (row[: len(titles)] for row in _tool_rows(view.summary))))
     yield from ("", "calls")
     yield from _indented(_call_lines(view.calls, show_values=show_values))
     yield from ("", _advice(view.summary))
@@ -150,6 +156,7 @@ def _facts(summary: Inspection) -> dict[str, str]:
         "include": ", ".join(map(printable, summary.include)),
         "order": summary.order,
         "sync": summary.sync,
+        "rules": ", ".join(map(printable, summary.rules)) or "none: nothing was redacted",
         "frames": str(summary.frames),
         "calls": f"{summary.calls} ({_outcomes(summary.outcomes)})" if summary.calls else "0",
         "rejected": str(summary.rejected),
@@ -165,14 +172,21 @@ def _outcomes(counts: Mapping[str, int]) -> str:
 def _tool_rows(summary: Inspection) -> Iterator[tuple[str, ...]]:
     for tool in summary.tools:
         omitted = ", ".join(map(printable, tool.omitted)) or "-"
-        yield printable(tool.tool), tool.boundary, str(tool.calls), _outcomes(tool.outcomes), omitted
+        effect = printable(tool.effect or "-")
+        yield printable(tool.tool), tool.boundary, str(tool.calls), _outcomes(tool.outcomes), omitted, effect
 
 
 def _call_lines(calls: Sequence[RecordedCall], *, show_values: bool) -> Iterator[str]:
-    lines = table(
-        ("call", "tool", "path", "ordinal", "outcome", "ms"),
-        (_call_row(number, ordinal, call) for number, ordinal, call in _placed(calls)),
+    titles = (
+        "call",
+        "tool",
+        "path",
+        "ordinal",
+        "outcome",
+        "ms",
+        *(("effect",) if any(c.effect for c in calls) else ()),
     )
+    lines = table(titles, (_call_row(number, ordinal, call)[: len(titles)] for number, ordinal, call in _placed(calls)))
     yield lines[0]
     for line, call in zip(lines[1:], calls, strict=True):
         yield line
@@ -186,13 +200,13 @@ def _call_row(number: int, ordinal: int, call: RecordedCall) -> tuple[str, ...]:
     if call.chunks is not None:
         outcome += f" after {counted(len(call.chunks), 'chunk')}"
     took = f"{(call.ended_at - call.started_at) / 1000:.3f}"
-    return str(number), printable(call.tool), path, str(ordinal), outcome, took
+    return str(number), printable(call.tool), path, str(ordinal), outcome, took, printable(call.effect or "-")
 
 
 def _value_lines(call: RecordedCall) -> Iterator[str]:
     for name, value in _values(call):
         for part in value if isinstance(value, tuple) else (value,):
-            yield f"      {name} {printable(part.decode('utf-8'), _VALUE_CHARS_MAX)}"
+            yield f"      {name} {printable(with_stand_ins(part), _VALUE_CHARS_MAX)}"
 
 
 def _placed(calls: Sequence[RecordedCall]) -> Iterator[tuple[int, int, RecordedCall]]:

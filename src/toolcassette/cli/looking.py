@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolcassette.listing import Listed
     from toolcassette.verify import Report
 
-__all__ = ["headline", "ls_verb", "report_fields", "schema_verb", "verify_verb"]
+__all__ = ["Annotation", "annotate", "headline", "ls_verb", "report_fields", "schema_verb", "verify_verb"]
 
 _HEAD_CHARS: Final = 8  # enough to compare by eye
 _COLUMNS: Final = ("state", "kind", "calls", "created", "cassette", "tools", "models")
@@ -71,24 +71,46 @@ def _as_json(reports: Sequence[Report]) -> None:
 
 
 def _as_github(reports: Sequence[Report]) -> None:
+    annotate(
+        [
+            Annotation(report.path, report.frame, f"cassette {_verdict(report)}", report.message, headline(report))
+            for report in reports
+            if not report.ok
+        ]
+    )
+
+
+class Annotation(NamedTuple):
+    """One finding for GitHub Actions: where, under which title, in which words; and ``headline`` on a line of its own.
+
+    ``frame``: 0-based, or None where no line is at fault. ``headline`` must be safe to show.
+    """
+
+    path: str
+    frame: int | None
+    title: str
+    message: str
+    headline: str
+
+
+def annotate(bad: Sequence[Annotation]) -> None:
     """Annotations of GitHub Actions, one a finding; a frame is a line, and lines count from 1.
 
     GitHub shows the first few of a step: the others are in its log all the same, and go into the step's summary.
     """
-    bad = [report for report in reports if not report.ok]
-    for report in bad:
-        line = "" if report.frame is None else f",line={report.frame + 1}"
-        place = _escaped(shown(report.path)).replace(":", "%3A").replace(",", "%2C")
-        say(f"::error file={place}{line},title=cassette {_verdict(report)}::{_escaped(report.message)}")
+    for path, frame, title, message, _ in bad:
+        line = "" if frame is None else f",line={frame + 1}"
+        place = _escaped(shown(path)).replace(":", "%3A").replace(",", "%2C")
+        say(f"::error file={place}{line},title={title}::{_escaped(message)}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and len(bad) > _ANNOTATIONS_SHOWN:
         _append(summary, _summary(bad[_ANNOTATIONS_SHOWN:]))
 
 
-def _summary(reports: Sequence[Report]) -> Iterator[str]:
+def _summary(bad: Sequence[Annotation]) -> Iterator[str]:
     """Markdown: each line in the block stands behind a mark, so that no path can end it."""
-    yield from ("### Cassettes", "", f"{counted(len(reports), 'finding')} more than are shown as annotations:", "")
-    yield from ("```text", *(f"- {headline(report)}" for report in reports), "```")
+    yield from ("### Cassettes", "", f"{counted(len(bad), 'finding')} more than are shown as annotations:", "")
+    yield from ("```text", *(f"- {item.headline}" for item in bad), "```")
 
 
 def _append(file: str, lines: Iterable[str]) -> None:

@@ -48,6 +48,7 @@ _FLAGS: Final = (
     ("publish_on_error=True", "--publish-on-error"),
     ("allow_unconsumed=True", "--allow-unconsumed"),
     ("strict_include=False", "--no-strict-include"),
+    ("on_secret='warn'", "--on-secret warn"),
     ("salvage='NEW FILE'", "--salvage NEW_FILE"),
     ("--key, trusted_keys= or TOOL", "--key or TOOL"),
 )

@@ -20,9 +20,11 @@ import click
 from toolcassette.cli.child import run
 from toolcassette.cli.keys import key_options, trust_for
 from toolcassette.cli.outlet import complain, counted, in_flags, shown
+from toolcassette.cli.scanning import secrets_of
 from toolcassette.crypto import SIGNATURE_SUFFIX, read_signer
 from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished, sign_published, stale_note
 from toolcassette.errors import CassetteError, CassetteExists, FormatError, printable
+from toolcassette.redaction import NORMALISERS
 from toolcassette.session import Options, record, replay
 from toolcassette.stores import FileStore
 
@@ -38,14 +40,46 @@ __all__ = ["record_verb", "replay_verb"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _STORE: Final = FileStore()
+_ON_SECRET: Final = {"refuse": "refuse", "warn": "ignore", "ignore": "ignore"}  # and what the parent itself does
 _NO_VERDICT: Final = "the process that made the calls ended without a verdict; let it end by itself, not by os._exit"
 _NO_CALL: Final = "no selected tool was called; check include, and that the command wraps its tools with toolcassette"
+
+
+_REDACTION: Final = (
+    click.option("--redact", "redact", metavar="RULE", multiple=True, help="redact by this name or JSON path too"),
+    click.option("--no-redact", is_flag=True, help="redact nothing"),
+    click.option("--normalize", metavar="WORD", multiple=True, help=f"replace what differs: {', '.join(NORMALISERS)}"),
+    click.option("--secret-env", metavar="NAME", multiple=True, help="redact the value of this variable everywhere"),
+)
+
+
+def _redaction(
+    redact: Sequence[str], no_redact: bool, normalize: Sequence[str], secret_env: Sequence[str]
+) -> dict[str, Any]:
+    """The options of a session that these flags stand for. Raises ``click.UsageError``."""
+    if no_redact and (redact or normalize or secret_env):
+        raise click.UsageError("--no-redact goes without --redact, --normalize and --secret-env")
+    return {
+        "redact": False if no_redact else redact or True,
+        "normalize": normalize,
+        "secrets": secrets_of(secret_env),
+    }
+
+
+def _options(**told: Any) -> Options:
+    """The options of a session. Raises ``click.UsageError`` for one that cannot be."""
+    try:
+        return Options(**told)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _command(verb: _F) -> _F:
     """The arguments that both verbs take."""
     verb = click.argument("command", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)(verb)
     verb = click.argument("file", metavar="FILE")(verb)
+    for option in reversed(_REDACTION):
+        verb = option(verb)
     return click.option(
         "--strict-include/--no-strict-include",
         default=True,
@@ -77,13 +111,18 @@ def record_verb(
     publish_on_error: bool,
     key: str | None,
     strict_include: bool,
+    redact: tuple[str, ...],
+    no_redact: bool,
+    normalize: tuple[str, ...],
+    secret_env: tuple[str, ...],
 ) -> int:
     """Run a command and record the tool calls that it makes into the new cassette FILE
 
     A command that ends in .py runs under this Python. The cassette appears when the command has ended well; else what
     was recorded stays in FILE.partial. The command's own nonzero status passes through.
     """
-    options = Options(
+    options = _options(
+        **_redaction(redact, no_redact, normalize, secret_env),
         sync=sync,
         stale="set-aside" if set_aside else "refuse",
         replace=replace,
@@ -96,7 +135,8 @@ def record_verb(
         name = _absolute(file)
         signer = None if key is None else read_signer(key)
         _refuse_early(name, options, signer)
-        return _Recording(file, name, include, options, signer).judge(run(command, "record", name, include, options))
+        ended = run(command, "record", name, include, options, secret_env)
+        return _Recording(file, name, include, options, signer).judge(ended)
     except CassetteError as error:
         complain(f"{shown(file)}: {in_flags(str(error))}")
         return error.exit_status
@@ -108,6 +148,12 @@ def record_verb(
 )
 @click.option("--allow-unconsumed", is_flag=True, help="let recorded calls be left over")
 @key_options
+@click.option(
+    "--on-secret",
+    type=click.Choice(["refuse", "warn", "ignore"]),
+    default="refuse",
+    help="where the cassette holds one",
+)
 @_command
 def replay_verb(
     file: str,
@@ -117,7 +163,12 @@ def replay_verb(
     keys: tuple[str, ...],
     require_signature: bool,
     threshold: int,
+    on_secret: str,
     strict_include: bool,
+    redact: tuple[str, ...],
+    no_redact: bool,
+    normalize: tuple[str, ...],
+    secret_env: tuple[str, ...],
 ) -> int:
     """Run a command and answer its tool calls from the cassette FILE; no tool body runs
 
@@ -126,8 +177,10 @@ def replay_verb(
     --include, tools that the cassette does not know are refused.
     """
     trust = trust_for(keys, required=require_signature, threshold=threshold)
-    options = Options(
+    options = _options(
+        **_redaction(redact, no_redact, normalize, secret_env),
         allow_unconsumed=allow_unconsumed,
+        on_secret=on_secret,
         strict_include=strict_include,
         trusted_keys=tuple(map(str, trust.keys)),  # as keys: the child may be in another folder
         require_signature=trust.required,
@@ -137,7 +190,7 @@ def replay_verb(
     try:
         name = _absolute(file)
         recorded = _recorded_calls(name, include, options)
-        ended = run(command, "replay", name, include, options)
+        ended = run(command, "replay", name, include, options, secret_env)
         return _judge_replay(file, recorded, ended)
     except CassetteError as error:
         complain(f"{shown(file)}: {in_flags(str(error))}")
@@ -184,8 +237,10 @@ def _refuse_early(name: str, options: Options, signer: Signer | None) -> None:
 
 def _recorded_calls(name: str, include: Sequence[str] | None, options: Options) -> int:
     """Open the replay once, as the child will, to see that it can be. Returns the number of recorded calls."""
+    # The child warns; to warn here too would say the same twice.
+    quiet = dataclasses.replace(options, on_secret=_ON_SECRET[options.on_secret])
     try:
-        session = replay(name, include, **_fields(options))
+        session = replay(name, include, **_fields(quiet))
         session.open()
     except ValueError as error:
         raise click.UsageError(str(error)) from None

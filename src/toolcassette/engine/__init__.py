@@ -37,6 +37,7 @@ from toolcassette.engine.proof import sign_published, stale_note
 from toolcassette.engine.publication import publish_finished, read
 from toolcassette.engine.recorder import Recorder
 from toolcassette.engine.replayer import Replayer
+from toolcassette.engine.searching import Search
 from toolcassette.engine.selection import Selection, glob_matches
 from toolcassette.engine.settings import RecorderSettings, ReplayerSettings
 from toolcassette.engine.stream_replaying import ReplayedFeed
@@ -59,6 +60,7 @@ __all__ = [
     "ReplayedFeed",
     "Replayer",
     "ReplayerSettings",
+    "Search",
     "Selection",
     "Session",
     "ToolContract",

@@ -14,7 +14,7 @@ from toolcassette.redaction import NEWEST, Redactor, Rules, text_of, texts_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["planted"]
+__all__ = ["Joined", "planted"]
 
 
 def planted(lines: Iterable[bytes], rules: Rules, secrets: Sequence[str] = ()) -> list[tuple[int, str, str]]:
@@ -25,7 +25,7 @@ def planted(lines: Iterable[bytes], rules: Rules, secrets: Sequence[str] = ()) -
     redactor = Redactor(Rules(NEWEST, tuple(rule for rule in rules.own if rule.secret)), declared=secrets)
     redactor.review()
     found: list[tuple[int, str, str]] = []
-    streams: dict[int, _Joined] = {}
+    streams: dict[int, Joined] = {}
     for frame, line in enumerate(lines):
         is_chunk = b'"kind":"call/chunk"' in line[:48]
         if frame == 0 or (not (is_chunk or streams) and redactor.is_clean(line[:-TRAILER_BYTES])):
@@ -33,7 +33,7 @@ def planted(lines: Iterable[bytes], rules: Rules, secrets: Sequence[str] = ()) -
         call, members = bulk_members(line)
         rows = [row for member, data in members for row in _findings(redactor, frame, member, data)]
         if is_chunk:
-            streams.setdefault(call, _Joined()).add(frame, members[0][1], found_here=bool(rows))
+            streams.setdefault(call, Joined()).add(frame, members[0][1], found_here=bool(rows))
         elif call in streams:
             rows += streams.pop(call).findings(redactor)
         found += rows
@@ -43,10 +43,10 @@ def planted(lines: Iterable[bytes], rules: Rules, secrets: Sequence[str] = ()) -
 def _findings(redactor: Redactor, frame: int, member: str, data: bytes) -> Iterator[tuple[int, str, str]]:
     name = "value" if member == "chunk" else member
     for rule, at in redactor.findings(data, sort=member == "args"):
-        yield frame, f"$.{name}{at.removeprefix('$')}", rule
+        yield frame, f"$.{name}{redactor.without_secrets(at).removeprefix('$')}", rule
 
 
-class _Joined:
+class Joined:
     """The texts of a stream so far, by JSON path."""
 
     def __init__(self) -> None:
@@ -55,6 +55,7 @@ class _Joined:
         self._found = False
 
     def add(self, frame: int, data: bytes, *, found_here: bool) -> None:
+        """Take the next item. ``found_here``: it holds a secret by itself, which is told already."""
         self._frame = frame
         self._found = self._found or found_here
         for path, text in texts_of(decode_tree(data)):
@@ -65,7 +66,7 @@ class _Joined:
         if self._found:
             return []
         return [
-            (self._frame, f"$.value{path.removeprefix('$')}", rule)
+            (self._frame, f"$.value{redactor.without_secrets(path).removeprefix('$')}", rule)
             for (path, kind), parts in self._texts.items()
             if len(parts) > 1
             for rule in redactor.text_rules("".join(parts) if kind is str else text_of(b"".join(parts)))

@@ -24,7 +24,7 @@ from toolcassette.format.cassette import (
     recorded_call,
     write_cassette,
 )
-from toolcassette.format.chain import TRAILER_BYTES, frame_hash
+from toolcassette.format.chain import TRAILER_BYTES, frame_hash, has_trailer
 from toolcassette.format.codec import LINE_BYTES_CEILING, LINE_BYTES_MAX, decode_any, decode_frame, decode_head
 from toolcassette.format.containers import members_of
 from toolcassette.format.frames import (
@@ -104,6 +104,7 @@ __all__ = [
     "encode_value",
     "frame_hash",
     "frame_number",
+    "has_trailer",
     "index_cassette",
     "json_path",
     "json_schemas",

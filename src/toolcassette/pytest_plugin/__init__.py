@@ -25,7 +25,7 @@ from toolcassette.pytest_plugin.settings import (
     Settings,
     Wish,
     add_options,
-    checked_options,
+    config_of,
     settings_of,
     wish_of,
 )
@@ -214,10 +214,9 @@ def toolcassette_session(
 
 def _checked(told: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        checked_options({name: value for name, value in told.items() if name != "include"})
+        return config_of(told)
     except (TypeError, ValueError) as error:
         pytest.fail(f"fixture toolcassette_config: {error}", pytrace=False)
-    return told
 
 
 # -- the run ----------------------------------------------------------------------------------------------------------

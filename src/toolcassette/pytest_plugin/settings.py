@@ -25,6 +25,7 @@ __all__ = [
     "Wish",
     "add_options",
     "checked_options",
+    "config_of",
     "options_of",
     "settings_of",
     "wish_of",
@@ -98,6 +99,10 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--toolcassette-dir", default=None, metavar="NAME", help="folder of cassettes beside each test module"
     )
+    _add_keys(parser)
+
+
+def _add_keys(parser: pytest.Parser) -> None:
     parser.addini(
         "toolcassette_mode", "mode of tests that name none: replay, record, rewrite or live", default="replay"
     )
@@ -115,6 +120,12 @@ def add_options(parser: pytest.Parser) -> None:
         "how many trusted keys must have signed what is replayed; TOOLCASSETTE_REQUIRE_SIGNATURE may ask more",
         default="",
     )
+    parser.addini(
+        "toolcassette_redact",
+        "names and JSON paths to redact by too, one a line",
+        type="linelist",
+    )
+    parser.addini("toolcassette_normalize", "what to replace because it differs from run to run", type="linelist")
     parser.addini(
         "toolcassette_view",
         "keep the text that `toolcassette view` shows beside each cassette that is recorded",
@@ -150,8 +161,21 @@ def settings_of(config: pytest.Config) -> Settings:
         include=tuple(config.getini("toolcassette_include")) or None,
         forbid_live=config.getini("toolcassette_forbid_live"),
         view=config.getini("toolcassette_view"),
-        options=_proof(config),
+        options=_session_options(config),
     )
+
+
+def _session_options(config: pytest.Config) -> Mapping[str, Any]:
+    """Options of a session from the configuration file. Raises ``pytest.UsageError`` that names the key."""
+    found = _proof(config)
+    for name in ("redact", "normalize"):
+        lines = config.getini(f"toolcassette_{name}")
+        if lines:
+            try:
+                found |= checked_options({name: tuple(lines)})
+            except ValueError as error:
+                raise pytest.UsageError(f"toolcassette_{name}: {error}") from None
+    return found
 
 
 def _proof(config: pytest.Config) -> dict[str, Any]:
@@ -196,8 +220,21 @@ def options_of(whose: str, told: Mapping[str, Any], settings: Settings) -> Wish:
         raise pytest.UsageError(f"{whose}: {error}") from None
 
 
-def checked_options(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options of a session, by name, as they are. Raises ``ValueError`` or ``TypeError`` for one that cannot be."""
+def config_of(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the fixture ``toolcassette_config`` gives, with its ``include`` as the marker's. Raises as
+    ``checked_options``.
+    """
+    rest = {name: value for name, value in told.items() if name != "include"}
+    checked_options(rest, also=("include",))
+    include = _patterns(told.get("include"))
+    return rest if include is None else {**rest, "include": include}
+
+
+def checked_options(told: Mapping[str, Any], *, also: tuple[str, ...] = ("mode", "include")) -> Mapping[str, Any]:
+    """Options of a session, by name, as they are. Raises ``ValueError`` or ``TypeError`` for one that cannot be.
+
+    ``also``: what the caller takes besides, for the message.
+    """
     if not told:
         return told
     from toolcassette.session import Options
@@ -205,7 +242,7 @@ def checked_options(told: Mapping[str, Any]) -> Mapping[str, Any]:
     allowed = {field.name for field in dataclasses.fields(Options)} - _OWN_OPTIONS
     unknown = sorted(str(name) for name in told if name not in allowed)
     if unknown:
-        raise ValueError(f"unknown option {', '.join(unknown)}; there are mode, include, {', '.join(sorted(allowed))}")
+        raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join((*also, *sorted(allowed)))}")
     Options(**told)
     return told
 

@@ -33,7 +33,7 @@ from toolcassette.redaction.rules import (
     rules_of,
 )
 from toolcassette.redaction.secrets import DECLARED_MIN, from_environment
-from toolcassette.redaction.standins import Ref
+from toolcassette.redaction.standins import Ref, legible
 from toolcassette.redaction.views import text_of
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "from_environment",
     "handed_out",
     "holes",
+    "legible",
     "masked",
     "masked_text",
     "may_hold",

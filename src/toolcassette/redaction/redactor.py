@@ -143,6 +143,10 @@ class Redactor:
         with self._lock:
             return self._settled(lambda: edits(value, Look(self.rules, self.secrets, own)))
 
+    def without_secrets(self, value: str) -> str:
+        """A text for all to see, such as a JSON path, whose names come from a file and may be secrets themselves."""
+        return applied(value, self.text_edits(value))
+
     def text_rules(self, value: str) -> list[str]:
         """The rules that find something in a text alone."""
         with self._lock:

@@ -20,7 +20,7 @@ from toolcassette.format import TAG
 if TYPE_CHECKING:
     from toolcassette.format import Tree
 
-__all__ = ["MARK", "STANDIN", "Ref", "escaped", "is_redacted", "ref_of", "shown", "tag", "text", "unescaped"]
+__all__ = ["MARK", "STANDIN", "Ref", "escaped", "is_redacted", "legible", "ref_of", "shown", "tag", "text", "unescaped"]
 
 MARK: Final = "⟦redacted:"
 STANDIN: Final = re.compile(r"⟦redacted:([A-Za-z0-9._-]{1,64}):([0-9]{1,16})⟧")
@@ -70,6 +70,17 @@ def shown(tree: dict[str, Any]) -> Tree:
     if tree.get("of") == "bytes":
         return {TAG: "bytes", "v": base64.b64encode(words.encode()).decode("ascii")}
     return words
+
+
+def legible(tree: Any) -> str | None:
+    """A tag object of this kind in words, as no JSON spells them: ``⟦redacted:api-key:1⟧ (bytes)``. None for others.
+
+    None also where it says what to hand out, which is to be seen.
+    """
+    if not is_redacted(tree) or not tree.keys() <= {TAG, "n", "of", "rule"}:
+        return None
+    words = text(ref_of(tree))
+    return f"{words} ({tree['of']})" if "of" in tree else words
 
 
 def escaped(value: str) -> str:
