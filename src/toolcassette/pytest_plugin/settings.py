@@ -103,6 +103,10 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--toolcassette-dir", default=None, metavar="NAME", help="folder of cassettes beside each test module"
     )
+    _add_keys(parser)
+
+
+def _add_keys(parser: pytest.Parser) -> None:
     parser.addini(
         "toolcassette_mode", "mode of tests that name none: replay, record, rewrite or live", default="replay"
     )
