@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import toolcassette as tc
+from toolcassette.engine import Search
 from toolcassette.format import encode_value, write_cassette
+from toolcassette.redaction import rules_of
 from toolcassette.scan import FORMS, canary
 
 KEY = "sk-proj-Zx81kQm0pLw93vTtB2" + "x7Yd"  # of no provider: it only looks like one
@@ -239,3 +244,58 @@ def test_a_canary_that_is_overlooked():
 def test_a_canary_has_two_halves(text):
     with pytest.raises(ValueError, match="two characters"):
         canary(text)
+
+
+# -- forged and damaged -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ('{"$tc":"redacted","n":1,"rule":"x","v":"KEY"}', "$.value.v"),
+        ('[{"a":{"$tc":"redacted","n":1,"rule":"x","v":{"password":"KEY"}}}]', "$.value[0].a.v"),
+        ('{"$tc":"redacted","n":1,"of":"KEY","rule":"x"}', "$.value.of"),
+        ('{"$tc":"redacted","n":1,"rule":"KEY"}', "$.value.rule"),
+        ('{"$tc":"bytes","v":"KEY"}', "$.value"),
+        ('{"$tc":"map","v":["KEY",5]}', "$.value"),
+        ('{"$tc":"map","v":[[],"KEY"]}', "$.value"),
+        ('{"$tc":"set","v":"KEY"}', "$.value"),
+        ('{"$tc":[],"v":"KEY"}', "$.value"),
+    ],
+)
+def test_a_forged_tag_hides_nothing(scan, value, path):
+    data = cassette([tc.RecordedCall("t", b"{}", value=value.replace("KEY", KEY).encode())])
+    found = scan(data)
+    assert {frame for frame, _, rule in found if rule in ("openai-key", "password")} == {2}
+    assert all(at.startswith("$.value") for _, at, _ in found)
+    assert path in [at for _, at, _ in found]
+    chunk = cassette([tc.RecordedCall("t", b"{}", chunks=(value.replace("KEY", KEY).encode(), b"1"))])
+    assert {rule for _, _, rule in scan(chunk)} & {"openai-key", "password"}
+
+
+_DAMAGE = st.lists(
+    st.tuples(
+        st.integers(0, 10_000),
+        st.integers(0, 60),
+        st.sampled_from([b"", b'"', b"\\", b"{", b"]", b"\n", b"\0", b"\xff", b"\\ud800", b"%", b'"$tc":"bytes",']),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_DAMAGE)
+def test_no_damage_stops_the_search(damage):
+    """Whatever is cut out and put in: all lines are looked at, and what is left whole of the key is found."""
+    stream = tuple(encode_value(part) for part in ("a", KEY[:9], KEY[9:]))
+    data = bytearray(cassette([*CALLS, tc.RecordedCall("talk", b"{}", chunks=stream)]))
+    for at, length, new in damage:
+        at %= len(data)
+        data[at : at + length] = new
+    search = Search(rules_of([]))
+    found = [row for number, line in enumerate(io.BytesIO(bytes(data))) for row in search.line(number, line)]
+    found += search.end()
+    assert KEY not in repr(found)
+    if re.search(rb"(?<![A-Za-z0-9_-])" + SPELLED + rb"(?![A-Za-z0-9_-])", bytes(data)):
+        assert "openai-key" in {rule for _, _, rule in found}

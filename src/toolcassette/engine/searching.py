@@ -10,12 +10,14 @@ stands and which rule found it.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette.errors import FormatError
 from toolcassette.format import (
+    TAG,
     TRAILER_BYTES,
     CallStart,
     Header,
@@ -24,6 +26,7 @@ from toolcassette.format import (
     decode_tree,
     encode_tree,
     has_trailer,
+    json_path,
 )
 from toolcassette.redaction import NEWEST, Redactor, Rules, text_of, texts_of
 
@@ -36,6 +39,9 @@ _LITERAL: Final = re.compile(r'"((?:[^"\\]|\\.)*+)("|\Z)', re.DOTALL)
 _KEY_BEGINS: Final = "-----BEGIN"
 _KEY_ENDS: Final = re.compile(r"-----END [A-Z0-9 ]*-----")
 _KEY_LINES_MAX: Final = 200  # lines of one private key; the longest have about 100
+_TAG: Final = b'"$tc":'
+# What looking at a tag raises that no writer makes, such as bytes that are no base64.
+_FORGED: Final = (ValueError, TypeError, LookupError, AttributeError)
 Row = tuple[int, str, str]  # frame, JSON path, rule
 
 
@@ -93,8 +99,18 @@ class Search:
 
     def _member_rows(self, number: int, member: str, data: bytes) -> Iterator[Row]:
         name = "value" if member == "chunk" else member
-        for rule, at in self._redactor.findings(data, sort=member == "args"):
+        for rule, at in dict.fromkeys(self._findings(data, sort=member == "args")):
             yield number, f"$.{name}{self._redactor.without_secrets(at).removeprefix('$')}", rule
+
+    def _findings(self, data: bytes, *, sort: bool = False) -> list[tuple[str, str]]:
+        """Rule and JSON path of what stands in canonical bytes, also where a tag in them is forged."""
+        try:
+            found = [(rule, at) for rule, at in self._redactor.findings(data, sort=sort)]
+        except _FORGED:
+            return [(rule, "$") for rule in self._rules_in(data.decode("utf-8"))]
+        for at, inner in _in_tags(decode_tree(data, sort=sort), ()) if _TAG in data else ():
+            found += [(rule, at) for rule, _ in self._findings(inner)]
+        return found
 
     # -- what is no frame ------------------------------------------------------------------------------------------
 
@@ -105,7 +121,7 @@ class Search:
             if not ended:  # cut short inside of it: what a name stands before is a value all the same
                 rules |= dict.fromkeys(self._redactor.text_rules(text + '"'))
             rules |= dict.fromkeys(self._redactor.text_rules(literal))
-        rules |= dict.fromkeys(rule for rule, _ in self._redactor.findings(_as_tree(text)))
+        rules |= dict.fromkeys(rule for rule, _ in self._findings(_as_tree(text)))
         return [*self._key_rows(number, text), *((number, "$", rule) for rule in rules)]
 
     def _key_rows(self, number: int, text: str) -> list[Row]:
@@ -139,7 +155,11 @@ class _Joined:
     def add(self, frame: int, data: bytes, *, found_here: bool) -> None:
         self._frame = frame
         self._found = self._found or found_here
-        for path, text in texts_of(decode_tree(data)):
+        try:
+            texts = list(texts_of(decode_tree(data)))
+        except _FORGED:
+            texts = []
+        for path, text in texts:
             self._texts.setdefault((path, type(text)), []).append(text)
 
     def rows(self, redactor: Redactor) -> list[Row]:
@@ -152,6 +172,28 @@ class _Joined:
             if len(parts) > 1
             for rule in dict.fromkeys(redactor.text_rules("".join(parts) if kind is str else text_of(b"".join(parts))))
         ]
+
+
+def _in_tags(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, bytes]]:
+    """What redaction has no reason to look at, and a forger may use: what a stand-in of a whole value says besides its
+    number, and bytes that are no base64.
+    """
+    if type(node) is dict and node.get(TAG) == "redacted":
+        for name, value in node.items():
+            if name not in (TAG, "n"):
+                yield json_path((*path, name)), encode_tree([value], sort=False)
+    elif type(node) is dict and node.get(TAG) in ("bytes", "bytearray") and not _is_base64(node.get("v")):
+        yield json_path(path), encode_tree([node.get("v")], sort=False)
+    elif type(node) is dict or type(node) is list:
+        for key, value in node.items() if type(node) is dict else enumerate(node):
+            yield from _in_tags(value, (*path, key))
+
+
+def _is_base64(text: Any) -> bool:
+    try:
+        return bool(base64.b64encode(base64.b64decode(text, validate=True)).decode("ascii") == text)
+    except _FORGED:
+        return False
 
 
 def _named(head: object) -> Iterator[tuple[str, str]]:
