@@ -259,7 +259,9 @@ def test_the_command_does_not_learn_the_key(tmp_path, keys):
 
 FILES = {
     "pytest.toml": "[pytest]\ntoolcassette_require_signature = '{number}'\ntoolcassette_trusted_keys = ['{keys}']\n",
-    "./pyproject.toml": "[tool.pytest]\ntoolcassette_require_signature = true\ntoolcassette_trusted_keys = ['{keys}']\n",
+    "./pyproject.toml": (
+        "[tool.pytest]\ntoolcassette_require_signature = true\ntoolcassette_trusted_keys = ['{keys}']\n"
+    ),
     "pytest.ini": "[pytest]\ntoolcassette_require_signature = {number}\ntoolcassette_trusted_keys =\n    {keys}\n",
     "pyproject.toml": (
         "[tool.pytest.ini_options]\ntoolcassette_require_signature = {number}\ntoolcassette_trusted_keys = ['{keys}']\n"
