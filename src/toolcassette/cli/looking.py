@@ -48,7 +48,7 @@ def headline(report: Report) -> str:
 
 def _verdict(report: Report) -> str:
     """The state, in a word; of an intact cassette, what is wrong with it all the same."""
-    return "not proven" if report.state == "complete" else report.state
+    return "not proven" if report.state == "complete" and not report.ok else report.state
 
 
 def report_fields(report: Report) -> dict[str, Any]:
