@@ -174,6 +174,22 @@ def test_no_stand_in_is_a_secret(tmp_path):
     ]
 
 
+def test_a_rule_whose_id_reads_like_a_header(tmp_path):
+    """``⟦redacted:authorization:1⟧`` holds what looks like a header of its own."""
+
+    @tc.Registry().wrap
+    def fetch(headers: dict[str, str]) -> str:
+        return f"asked with {headers}"
+
+    file = tmp_path / "a.cassette.jsonl"
+    with tc.record(file, ["fetch"]):
+        fetch({"Authorization": f"Bearer {KEY}x", "Cookie": "session=Zx81kQm0pLw93v; a=b", "X-Api-Key": "abc"})
+    assert KEY.encode() not in file.read_bytes()
+    assert tc.scan(file) == ()
+    with tc.replay(file):
+        fetch({"Authorization": f"Bearer {KEY}y", "Cookie": "session=another0pLw93v; a=b", "X-Api-Key": "abd"})
+
+
 def test_what_is_no_secret(scan):
     for text in ("0" * 64, "3f2b8c1e-9a4d-4e7b-8f60-1c2d3e4f5a6b", "a" * 400, "max_tokens=512", "2026-01-02T03:04:05Z"):
         assert scan(cassette([tc.RecordedCall("t", b"{}", value=encode_value({"text": text}))])) == []

@@ -110,7 +110,9 @@ FORMAT_REASONS: Mapping[str, tuple[str, str]] = {
 }
 
 # Nothing can be said of such a file, good or bad.
-COULD_NOT_JUDGE = frozenset({"absent", "unreadable", "not_a_file", "format_unknown", "requires_unknown"})
+COULD_NOT_JUDGE = frozenset(
+    {"absent", "unreadable", "not_a_file", "format_unknown", "requires_unknown", "rules_unknown"}
+)
 
 
 SIGNATURE_REASONS: Mapping[str, tuple[str, str, int]] = {

@@ -147,23 +147,18 @@ def record_verb(
     "--include", "patterns", metavar="P", multiple=True, help="tools to replay; others run for real; repeat it"
 )
 @click.option("--allow-unconsumed", is_flag=True, help="let recorded calls be left over")
+@click.option("--on-secret", type=click.Choice(list(_ON_SECRET)), default="refuse", help="if the cassette holds one")
 @key_options
-@click.option(
-    "--on-secret",
-    type=click.Choice(["refuse", "warn", "ignore"]),
-    default="refuse",
-    help="where the cassette holds one",
-)
 @_command
 def replay_verb(
     file: str,
     command: tuple[str, ...],
     patterns: tuple[str, ...],
     allow_unconsumed: bool,
+    on_secret: str,
     keys: tuple[str, ...],
     require_signature: bool,
     threshold: int,
-    on_secret: str,
     strict_include: bool,
     redact: tuple[str, ...],
     no_redact: bool,

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from toolcassette.engine.planted import Joined
 from toolcassette.errors import FormatError
 from toolcassette.format import (
     TRAILER_BYTES,
@@ -26,7 +25,7 @@ from toolcassette.format import (
     encode_tree,
     has_trailer,
 )
-from toolcassette.redaction import NEWEST, Redactor, Rules
+from toolcassette.redaction import NEWEST, Redactor, Rules, text_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,7 +50,7 @@ class Search:
         own = tuple(rule for rule in rules.own if rule.secret)
         self._redactor = Redactor(Rules(NEWEST, own), declared=secrets, environment=environment)
         self._redactor.review()
-        self._streams: dict[int, Joined] = {}
+        self._streams: dict[int, _Joined] = {}
         self._key: list[tuple[int, str]] = []  # lines of a private key whose end was not seen yet
 
     @property
@@ -77,14 +76,14 @@ class Search:
             rows += [(number, path, rule) for rule in self._rules_in(text)]
         inside = [row for member, data in members for row in self._member_rows(number, member, data)]
         if members and members[0][0] == "chunk":
-            self._streams.setdefault(call, Joined()).add(number, members[0][1], found_here=bool(inside))
+            self._streams.setdefault(call, _Joined()).add(number, members[0][1], found_here=bool(inside))
         elif call in self._streams:
-            inside += self._streams.pop(call).findings(self._redactor)
+            inside += self._streams.pop(call).rows(self._redactor)
         return rows + inside
 
     def end(self) -> list[Row]:
         """What only the lines together hold: streams and keys without an end. The next look may begin."""
-        joined = [row for stream in self._streams.values() for row in stream.findings(self._redactor)]
+        joined = [row for stream in self._streams.values() for row in stream.rows(self._redactor)]
         self._streams.clear()
         self._key.clear()
         return joined
@@ -127,6 +126,32 @@ class Search:
         several = len(self._key) > 1
         self._key.clear()
         return [(begun, "$", rule) for rule in self._rules_in(whole)] if several else []
+
+
+class _Joined:
+    """The texts of a stream so far, by JSON path."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, type], list[Any]] = {}
+        self._frame = 0
+        self._found = False
+
+    def add(self, frame: int, data: bytes, *, found_here: bool) -> None:
+        self._frame = frame
+        self._found = self._found or found_here
+        for path, text in texts_of(decode_tree(data)):
+            self._texts.setdefault((path, type(text)), []).append(text)
+
+    def rows(self, redactor: Redactor) -> list[Row]:
+        """What only the joined items hold, at the frame of the last one."""
+        if self._found:
+            return []
+        return [
+            (self._frame, f"$.value{redactor.without_secrets(path).removeprefix('$')}", rule)
+            for (path, kind), parts in self._texts.items()
+            if len(parts) > 1
+            for rule in dict.fromkeys(redactor.text_rules("".join(parts) if kind is str else text_of(b"".join(parts))))
+        ]
 
 
 def _named(head: object) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,7 @@ _STATES: Final = {
     "not_a_file": "unreadable",
     "format_unknown": "unreadable",
     "requires_unknown": "unreadable",
+    "rules_unknown": "unreadable",
     "empty": "torn",
     "torn": "torn",
     "tail_missing": "torn",

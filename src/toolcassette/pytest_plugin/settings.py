@@ -41,6 +41,10 @@ MARKER_HELP: Final = (
 
 _RECORDING: Final = frozenset({"record", "rewrite"})
 _MODE_VARIABLE: Final = "TOOLCASSETTE_MODE"
+_RULES: Final = {  # options of a session that the configuration file may name, one a line
+    "redact": "names and JSON paths to redact by too, one a line",
+    "normalize": "what to replace because it differs from run to run, one a line",
+}
 # The plugin's own: when a cassette is replaced, published or set aside follows from the mode and the test's outcome.
 _OWN_OPTIONS: Final = frozenset({"replace", "stale", "store", "publish_on_error"})
 
@@ -109,6 +113,8 @@ def _add_keys(parser: pytest.Parser) -> None:
     parser.addini("toolcassette_unused", "what cassettes come to that belong to no test", default="warn")
     parser.addini("toolcassette_dir", "folder of cassettes beside each test module", default="cassettes")
     parser.addini("toolcassette_include", "tools to record and replay, one pattern a line", type="linelist", default=[])
+    for name, words in _RULES.items():
+        parser.addini(f"toolcassette_{name}", words, type="linelist")
     parser.addini(
         "toolcassette_trusted_keys",
         "whose signatures count: verifier keys, or files of them, one a line; TOOLCASSETTE_TRUSTED_KEYS outranks it",
@@ -120,12 +126,6 @@ def _add_keys(parser: pytest.Parser) -> None:
         "how many trusted keys must have signed what is replayed; TOOLCASSETTE_REQUIRE_SIGNATURE may ask more",
         default="",
     )
-    parser.addini(
-        "toolcassette_redact",
-        "names and JSON paths to redact by too, one a line",
-        type="linelist",
-    )
-    parser.addini("toolcassette_normalize", "what to replace because it differs from run to run", type="linelist")
     parser.addini(
         "toolcassette_view",
         "keep the text that `toolcassette view` shows beside each cassette that is recorded",
@@ -161,14 +161,14 @@ def settings_of(config: pytest.Config) -> Settings:
         include=tuple(config.getini("toolcassette_include")) or None,
         forbid_live=config.getini("toolcassette_forbid_live"),
         view=config.getini("toolcassette_view"),
-        options=_session_options(config),
+        options={**_session_options(config), **_proof(config)},
     )
 
 
-def _session_options(config: pytest.Config) -> Mapping[str, Any]:
-    """Options of a session from the configuration file. Raises ``pytest.UsageError`` that names the key."""
-    found = _proof(config)
-    for name in ("redact", "normalize"):
+def _session_options(config: pytest.Config) -> dict[str, Any]:
+    """Rules of redaction, as options of a session. Raises ``pytest.UsageError`` that names the key."""
+    found: dict[str, Any] = {}
+    for name in _RULES:
         lines = config.getini(f"toolcassette_{name}")
         if lines:
             try:

@@ -49,6 +49,7 @@ class Look:
         self._handed = {rule.id: rule.handed for rule in rules if rule.handed is not None}
         self._default = given.version is not None
         self._rules: list[str] = []  # of the finds since ``taken``
+        self._rule_of: dict[Edit, str] = {}  # of the finds in one text, those among them that come to nothing too
         self.at: Callable[[], str] = lambda: "$"
 
     def handed(self, rule: str) -> tuple[Tree] | None:
@@ -72,6 +73,7 @@ class Look:
 
     def direct(self, value: str, *, binary: bool = False) -> list[Edit]:
         """What is to be replaced in a text as it stands. ``binary``: it is no text, and holds no names."""
+        self._rule_of.clear()
         found = [edit for rule in self._texts for edit in self._by_rule(rule, value)]
         found += [self._edit(start, end, ref) for start, end, ref in self._secrets.found_in(value)]
         if self._default:
@@ -81,7 +83,10 @@ class Look:
                     found += self._assigned(pattern, value)
         if len(found) > 1:
             found = _first(found)
-        return self._beside_given(value, found) if found and "⟦" in value else found
+        if found and "⟦" in value:
+            found = self._beside_given(value, found)
+        self._rules += [self._rule_of[edit] for edit in found if edit in self._rule_of]
+        return found
 
     def is_name(self, name: str) -> bool:
         """True if a text under this name is looked at for its name."""
@@ -108,6 +113,7 @@ class Look:
         if rule in _COOKIES:
             for part in secret.split(";"):
                 self._learn(part.partition("=")[2].strip(), rule)
+        self._rules.append(rule)
         return [self._edit(start, end, ref, rule)]
 
     def _learn(self, value: str, rule: str) -> None:
@@ -115,9 +121,10 @@ class Look:
             self._secrets.everywhere(value, rule)
 
     def _edit(self, start: int, end: int, ref: Ref, rule: str = "") -> Edit:
-        self._rules.append(rule or ref.rule)
         self._secrets.used.add(rule or ref.rule)
-        return Edit(start, end, text(ref))
+        edit = Edit(start, end, text(ref))
+        self._rule_of.setdefault(edit, rule or ref.rule)
+        return edit
 
     def _shapes(self, value: str) -> Iterator[Edit]:
         for shape in SHORT_SHAPES if RUN.search(value) is None else (*LONG_SHAPES, *SHORT_SHAPES):
