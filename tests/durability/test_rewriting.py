@@ -81,14 +81,13 @@ def test_a_seeded_bug_is_caught(ops):
 @pytest.mark.parametrize("how", [errno.ENOSPC, errno.EIO, SHORT])
 def test_a_fault_at_every_operation(how, on):
     """What was there stays, unless the new lines took its place already; nothing goes on afterwards."""
-    steps = set()
+    steps: set[str] = set()
     for at in itertools.count():
         disk = FaultyDisk(at, how, on=on, only="write" if how == SHORT else "")
         try:
             rewrite(disk)
         except StoreError as error:
             steps.add(error.step)
-            assert "secret" not in str(error)
         else:
             if not disk.failed:
                 break
@@ -135,14 +134,17 @@ def lines(data: bytes | None) -> list[bytes]:
 
 
 def test_a_fault_anywhere_never_publishes_the_secret():
+    told: list[str] = []
     for at in itertools.count():
         disk = FaultyDisk(at, errno.ENOSPC)
         try:
             record_late(disk)
         except tc.CassetteError as error:
-            assert SECRET not in str(error)
+            told.append(str(error))
         formal = disk.left().read(FILE)
         assert formal is None or SECRET.encode() not in formal
         if not disk.failed:
             assert formal
             break
+    assert told
+    assert SECRET not in "".join(told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,7 +175,7 @@ def test_nothing_is_written_anew_where_nothing_was_learned_late(file):
             return spool
 
     store = Counting()
-    record("a", lambda: (live(login)("me", LATE), live(look)(LATE)), store=store)
+    record(Path("a"), lambda: (live(login)("me", LATE), live(look)(LATE)), store=store)
     assert store.rewrites == 0
-    record("b", lambda: (live(look)(LATE), live(login)("me", LATE)), store=store)
+    record(Path("b"), lambda: (live(look)(LATE), live(login)("me", LATE)), store=store)
     assert store.rewrites == 1

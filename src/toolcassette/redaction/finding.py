@@ -72,6 +72,7 @@ class Look:
 
     def direct(self, value: str, *, binary: bool = False) -> list[Edit]:
         """What is to be replaced in a text as it stands. ``binary``: it is no text, and holds no names."""
+        before = len(self._rules)
         found = [edit for rule in self._texts for edit in self._by_rule(rule, value)]
         found += [self._edit(start, end, ref) for start, end, ref in self._secrets.found_in(value)]
         if self._default:
@@ -79,9 +80,12 @@ class Look:
             for sign, pattern in _ASSIGNMENTS:
                 if sign in value and not binary:
                     found += self._assigned(pattern, value)
-        if len(found) > 1:
-            found = _first(found)
-        return self._beside_given(value, found) if found and "⟦" in value else found
+        if not found:
+            return found
+        kept = self._beside_given(value, _first(found)) if "⟦" in value else _first(found)
+        rules = zip(found, self._rules[before:], strict=True)  # one was noted for each find
+        self._rules[before:] = [rule for edit, rule in rules if any(edit is other for other in kept)]
+        return kept
 
     def is_name(self, name: str) -> bool:
         """True if a text under this name is looked at for its name."""
@@ -144,6 +148,7 @@ class Look:
         if rule.kind == "directory":
             for match in rule.what.finditer(value):
                 self._secrets.used.add(rule.id)
+                self._rules.append(rule.id)
                 rest = match.group(2).replace("\\\\", "/").replace("\\", "/")
                 yield Edit(match.start(), match.end(), text(self._secrets.ref(f"\0{rule.id}", rule.id)) + rest)
             return
