@@ -225,6 +225,19 @@ def test_tools_and_the_client_on_one_cassette(file, server):
     assert (ran, len(server.requests)) == (["Wuhan"], 2)
 
 
+def test_after_a_mismatch_of_a_tool_no_request_is_answered_or_sent(file, server):
+    weather = tc.Registry().wrap(lambda city: "sunny", name="weather")
+    with client(server) as asked, tc.record(file, ["openai", "weather"]):
+        weather("Wuhan")
+        asked.chat.completions.create(model="g", messages=HI)
+    with client(server) as asked, pytest.raises(tc.CassetteMismatch), tc.replay(file):
+        with pytest.raises(tc.CassetteMismatch):
+            weather("Oslo")
+        with pytest.raises(tc.CassettePoisoned):
+            asked.chat.completions.create(model="g", messages=HI)
+    assert len(server.requests) == 1
+
+
 def test_without_a_session_requests_are_sent(server):
     with client(server) as asked:
         assert asked.chat.completions.create(model="g", messages=HI).id == "c1"
