@@ -107,6 +107,8 @@ def test_inspect_shows_whole_cassettes_only(tmp_path, capsys, name):
     assert status == expected
     if name == "good":
         assert err == ""
+    elif name == "folder":
+        assert (out, err) == ("", f"toolcassette: {file}: no cassette in this folder\n")
     else:
         assert out == ""
         assert err.startswith(f"toolcassette: {file}: {state}: ")

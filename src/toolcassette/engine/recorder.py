@@ -355,12 +355,9 @@ class Recorder(Session):
         finally:
             self._spool.keep()
             self.journal.stop()
-        unused = self._selection.unused()
-        words = unused_note(unused)
-        if self._shuffled and self._settings.order == "strict":
-            words.append(_SHUFFLED_NOTE)
-        if self._redaction is not None:
-            words += unused_rules_note(self._redaction.unused())
+        words = unused_note(self._selection.unused())
+        words += [_SHUFFLED_NOTE] if self._shuffled and self._settings.order == "strict" else []
+        words += unused_rules_note(self._redaction.unused()) if self._redaction is not None else []
         return Verdict(
             mode=self.mode,
             outcome=outcome,
