@@ -314,6 +314,27 @@ def test_any_client_of_httpx(file, package):
     assert b'"url":"http://x/text?a=1&b=2"' in file.read_bytes()
 
 
+def test_a_client_that_follows_a_redirect(file):
+    import httpx2
+
+    def answer(request):
+        if request.url.path == "/old":
+            return httpx2.Response(307, headers={"location": f"/new?a=1&key={SECRET}"})
+        return httpx2.Response(200, text=str(request.url))
+
+    def run():
+        transport = cassette_transport(httpx2.MockTransport(answer), name="x")
+        with httpx2.Client(transport=transport, follow_redirects=True) as http:
+            return http.get("http://x/old").text
+
+    with tc.record(file, ["x"]):
+        live = run()
+    with tc.replay(file):
+        assert run() == live == "http://x/new?a=1"
+    assert len(tc.read_cassette(file)) == 2
+    assert SECRET.encode() not in file.read_bytes()
+
+
 @pytest.mark.anyio
 async def test_any_asynchronous_client_of_httpx(file):
     import httpx2
