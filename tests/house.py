@@ -100,7 +100,10 @@ PURE_EXCEPTIONS: Mapping[str, frozenset[str]] = {
 }
 
 # Importing the facade must stay cheap: none of these may be loaded by it.
-NOT_AT_IMPORT = ("anyio", "asyncio", "attr", "click", "cryptography", "jsonschema", "pydantic", "pytest", "trio")
+NOT_AT_IMPORT = (
+    "anthropic", "anyio", "asyncio", "attr", "click", "cryptography", "httpx", "httpx2", "jsonschema", "openai",
+    "opentelemetry", "pydantic", "pydantic_ai", "pytest", "trio",
+)  # fmt: skip
 
 MODULE_LINES_MAX = 400  # what one reads in a sitting
 ADAPTER_LINES_MAX = 250  # an adapter translates; logic belongs to the engine

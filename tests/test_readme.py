@@ -284,6 +284,20 @@ def test_the_table_of_options_is_complete() -> None:
     assert shown == real
 
 
+@pytest.mark.parametrize("name", ["tapedeck", "ai-sdk-cache", "dsh-tool-cassette"])
+def test_what_is_said_of_another_package_is_shown_by_a_test(name: str) -> None:
+    rows = rows_of(read("README.md"), f"### {name}")
+    assert len(rows) >= 15
+    for there, here, shown in rows:
+        assert there
+        assert here
+        if shown == "-":
+            continue
+        file, _, function = shown.strip("`").partition("::")
+        source = read(f"tests/{file}")
+        assert not function or re.search(rf"^(async )?def {function}\(", source, re.MULTILINE), shown
+
+
 def test_every_public_name_is_mentioned() -> None:
     page = read("README.md")
     assert [name for name in tc.__all__ if not re.search(rf"\b{name}\b", page)] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import threading
@@ -78,11 +79,13 @@ def test_a_whole_cassette(tmp_path):
     file.write_bytes(DATA)
     report = tc.verify(file)
     assert tc.verify(file, deep=True) == report
-    assert report == tc.Report(path=str(file), state="complete", frames=6, calls=2, head=report.head)
+    same = dataclasses.replace(report, head=None, cassette=None)
+    assert same == tc.Report(path=str(file), state="complete", frames=6, calls=2)
     assert report.ok
     assert (report.exit_status, report.message) == (0, "intact, unsigned")
     cassette = tc.read_cassette(file)
     assert cassette.head == report.head == DATA[-67:-3].decode()
+    assert cassette.header.cassette == report.cassette
     assert [call.value for call in cassette] == [b'[1,"two"]', b"null"]
     assert file.read_bytes() == DATA
 

@@ -4,8 +4,8 @@ Theory. Tool calls, messages, responses and requests carry ids that providers an
 and later messages of a conversation repeat them. In the key each id stands as an alias by first appearance, ``id#0``,
 ``id#1``: two requests are the same if they are equal up to a consistent renaming of ids. An id is the value of a member
 whose name says so, or the ``id`` of an object that is a message, a part of one or a call. What a tool is called with,
-schemas and metadata are data: an ``id`` in them is a value like any other. So is ``previous_response_id``: it names a
-conversation and decides what the answer is.
+schemas and metadata are data: an ``id`` in them is a value like any other. So is ``previous_response_id``, and a
+``conversation_id`` that is passed beside the messages: they decide what the answer is.
 
 Anything else is part of the key unless a declared rule removes it: a function from the request, as JSON by parameter
 name, to what shall count of it.
@@ -30,10 +30,10 @@ Rule: TypeAlias = "Callable[[dict[str, Any]], Mapping[str, Any]]"
 _T = TypeVar("_T")
 
 _ID_NAMES: Final = frozenset({
-    "call_id", "conversation_id", "item_id", "message_id", "provider_response_id", "request_id", "response_id",
-    "run_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId",
+    "call_id", "message_id", "provider_response_id", "request_id", "response_id", "run_id", "tool_call_id",
+    "tool_use_id", "toolCallId", "toolUseId",
 })  # fmt: skip
-# Of these objects ``id`` is one: messages, parts of messages, calls and their results.
+_ITEM_ID_NAMES: Final = ("conversation_id", "id")  # ids in these objects: messages, parts of them, calls and results
 _ITEM_KINDS: Final = re.compile(
     r"custom|function|item_reference|message|reasoning|tool[-_](call|use|result)"
     r"|\w+_(call|call_output|call_result|approval_request|list_tools|tool_use|tool_result)"
@@ -87,12 +87,12 @@ def _walked(value: Any, ids: dict[str, str]) -> Any:
         if name in _DATA or (name in _DATA_IF_OBJECT and isinstance(member, dict)):
             found[name] = member
         else:
-            found[name] = _aliased(member, "call_id" if is_item and name == "id" else name, ids)
+            found[name] = _aliased(member, "call_id" if is_item and name in _ITEM_ID_NAMES else name, ids)
     return found
 
 
 def _is_item(value: dict[str, Any]) -> bool:
-    if isinstance(value.get("role"), str) or "part_kind" in value:
+    if isinstance(value.get("role"), str) or "part_kind" in value or ("kind" in value and "parts" in value):
         return True
     kind = value.get("type")
     return isinstance(kind, str) and _ITEM_KINDS.fullmatch(kind) is not None

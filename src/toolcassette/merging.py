@@ -13,6 +13,7 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING
 
+from toolcassette.crypto import SIGNATURE_SUFFIX
 from toolcassette.engine import read
 from toolcassette.errors import FormatError
 from toolcassette.folders import cassette_files
@@ -84,6 +85,7 @@ def merge_cassettes(
     for path in found:
         if fates[path] != "same":
             _copy(store, path, wanted[names[path]], replace=fates[path] == "other")
+            _copy_signature(store, path, wanted[names[path]])
     return Merged(copied=new, unchanged=same, replaced=other)
 
 
@@ -94,6 +96,21 @@ def _fate(store: Store, path: str, target: str) -> str:
     except FormatError:
         return "new"
     return "same" if read(store, path).content() == old.content() else "other"
+
+
+def _copy_signature(store: Store, path: str, target: str) -> None:
+    """The signature beside a cassette goes with it: it is of these very bytes."""
+    try:
+        with store.open(path + SIGNATURE_SUFFIX) as source:
+            data = source.read_at(0, source.size)
+    except FormatError:
+        return
+    spool = store.create(target + SIGNATURE_SUFFIX, cassette_id=read(store, path).header.cassette, replace=True)
+    try:
+        spool.append(data)
+        spool.swap()
+    finally:
+        spool.keep()
 
 
 def _copy(store: Store, path: str, target: str, *, replace: bool) -> None:

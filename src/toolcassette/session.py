@@ -113,7 +113,7 @@ class Options:
     strict_include: bool = False
     cancelled: str = "wait"
     stall_after: float = 5.0
-    redact: bool | Sequence[object] = True
+    redact: bool | Sequence[object] = dataclasses.field(default=True, repr=False)
     secrets: Sequence[str] = dataclasses.field(default=(), repr=False)
     normalize: Sequence[object] = ()
     on_secret: str = "refuse"  # noqa: S105 - no password, a policy

@@ -10,6 +10,7 @@ import pytest
 
 import toolcassette as tc
 from tests.cli.helpers import CALLS, cassette, run
+from tests.proof.helpers import Keys, judged
 from toolcassette.cli import main
 
 ID = "cd" * 16
@@ -166,3 +167,13 @@ def test_ls_shows_kind_time_and_models(tmp_path, capsys, monkeypatch):
     assert re.split(r"\s\s+", row) == [
         "complete", "both", "4", "2026-01-02T03:04:05", "./x.cassette.jsonl", "clock, weather", "gpt",
     ]  # fmt: skip
+
+
+def test_a_signature_goes_with_its_cassette(two, tmp_path):
+    source, destination = two
+    keys = Keys(tmp_path / "keys")
+    for name in ("a/new", "other"):
+        tc.sign(source / f"{name}.cassette.jsonl", key=keys.private("ci"))
+    tc.merge_cassettes(source, destination, force=True)
+    for name in ("a/new", "other"):
+        assert judged(destination / f"{name}.cassette.jsonl", keys.vkey("ci")) == "signed"

@@ -35,3 +35,12 @@ def test_it_is_frozen_and_what_was_not_given_is_empty():
 def test_other_shapes_are_refused(contexts: Any, meta: Any):
     with pytest.raises(TypeError, match="ToolReturn"):
         tc.ToolReturn(1, contexts=contexts, meta=meta)
+
+
+def test_what_came_beside_a_value_comes_back_with_it():
+    store = tc.MemoryStore()
+    tool = tc.Registry().wrap(lambda: tc.ToolReturn(1, contexts=["a", b"b"], meta={"k": (1, 2)}), name="tool")
+    with tc.record("x", ["tool"], store=store):
+        live = tool()
+    with tc.replay("x", store=store):
+        assert tool() == live == tc.ToolReturn(1, contexts=["a", b"b"], meta={"k": (1, 2)})

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FILE = "x.cassette.jsonl"
 PARTIAL = FILE + ".partial"
 PATH = f"{FOLDER}/{FILE}"
+SECRET = "zK4mQ9xW2pT7vB5nR8"
 
 # sync -> what a program may lean on before its session ends
 PROMISED = {"frame": {"start", "result"}, "call": {"result"}, "close": set(), "none": set()}
@@ -106,3 +107,19 @@ def ended(disk: Disk, recorder: tc.Recorder) -> tc.Verdict:
     assert verdict is not None
     disk.acknowledge_all(published=verdict.outcome == "published")
     return verdict
+
+
+def record_late(disk: Disk, sync: str = "frame", **options: object) -> tc.Verdict:
+    """Record a secret before the call that tells that it is one: at the end all is written anew.
+
+    What was promised on the way is not in the new lines; ``disk.acks`` are those of the end.
+    """
+
+    def fetch(n: int, q: str, password: str | None = None) -> str:
+        return f"result {n} of {q}"
+
+    tool = tc.Registry().wrap(fetch, name="fetch")
+    with session(disk, sync, **options) as recorder:
+        for n, password in enumerate((None, SECRET)):
+            tool(n, SECRET, password)
+    return ended(disk, recorder)

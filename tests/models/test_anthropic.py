@@ -156,6 +156,19 @@ def test_anything_else_that_is_asked_is_a_mismatch_at_once(file, server, change,
     assert len(server.requests) == 1, "no request, and none of the client's retries"
 
 
+def test_after_a_mismatch_of_a_tool_no_request_is_answered_or_sent(file, server):
+    weather = tc.Registry().wrap(lambda city: "sunny", name="weather")
+    with client(server) as asked, tc.record(file, ["anthropic", "weather"]):
+        weather("Wuhan")
+        asked.messages.create(**said("hi"))
+    with client(server) as asked, pytest.raises(tc.CassetteMismatch), tc.replay(file):
+        with pytest.raises(tc.CassetteMismatch):
+            weather("Oslo")
+        with pytest.raises(tc.CassettePoisoned):
+            asked.messages.create(**said("hi"))
+    assert len(server.requests) == 1
+
+
 def test_without_a_session_requests_are_sent(server):
     with client(server) as asked:
         assert asked.messages.create(**said("hi")).id == "msg_1"

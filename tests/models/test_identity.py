@@ -195,6 +195,7 @@ def test_only_ids_are_aliased():
         {"type": "item_reference", "id": "X"},
         {"part_kind": "text", "id": "X"},
         {"role": "assistant", "id": "X"},
+        {"kind": "request", "parts": [], "conversation_id": "X"},
         {"type": "tool-call", "toolCallId": "X"},
     ],
 )
@@ -203,7 +204,15 @@ def test_ids_of_items(item):
 
 
 @pytest.mark.parametrize(
-    "item", [{"id": "X"}, {"type": "file", "id": "X"}, {"type": "image", "file_id": "X"}, {"x": "X"}]
+    "item",
+    [
+        {"id": "X"},
+        {"type": "file", "id": "X"},
+        {"type": "image", "file_id": "X"},
+        {"x": "X"},
+        {"kind": "a", "id": "X"},
+        {"conversation_id": "X"},
+    ],
 )
 def test_what_is_no_id(item):
     assert b'"X"' in key({"input": [item]})

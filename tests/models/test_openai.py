@@ -225,6 +225,19 @@ def test_tools_and_the_client_on_one_cassette(file, server):
     assert (ran, len(server.requests)) == (["Wuhan"], 2)
 
 
+def test_after_a_mismatch_of_a_tool_no_request_is_answered_or_sent(file, server):
+    weather = tc.Registry().wrap(lambda city: "sunny", name="weather")
+    with client(server) as asked, tc.record(file, ["openai", "weather"]):
+        weather("Wuhan")
+        asked.chat.completions.create(model="g", messages=HI)
+    with client(server) as asked, pytest.raises(tc.CassetteMismatch), tc.replay(file):
+        with pytest.raises(tc.CassetteMismatch):
+            weather("Oslo")
+        with pytest.raises(tc.CassettePoisoned):
+            asked.chat.completions.create(model="g", messages=HI)
+    assert len(server.requests) == 1
+
+
 def test_without_a_session_requests_are_sent(server):
     with client(server) as asked:
         assert asked.chat.completions.create(model="g", messages=HI).id == "c1"
@@ -299,6 +312,27 @@ def test_any_client_of_httpx(file, package):
     assert len(asked) == 5
     assert SECRET.encode() not in file.read_bytes()
     assert b'"url":"http://x/text?a=1&b=2"' in file.read_bytes()
+
+
+def test_a_client_that_follows_a_redirect(file):
+    import httpx2
+
+    def answer(request):
+        if request.url.path == "/old":
+            return httpx2.Response(307, headers={"location": f"/new?a=1&key={SECRET}"})
+        return httpx2.Response(200, text=str(request.url))
+
+    def run():
+        transport = cassette_transport(httpx2.MockTransport(answer), name="x")
+        with httpx2.Client(transport=transport, follow_redirects=True) as http:
+            return http.get("http://x/old").text
+
+    with tc.record(file, ["x"]):
+        live = run()
+    with tc.replay(file):
+        assert run() == live == "http://x/new?a=1"
+    assert len(tc.read_cassette(file)) == 2
+    assert SECRET.encode() not in file.read_bytes()
 
 
 @pytest.mark.anyio

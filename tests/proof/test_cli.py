@@ -174,6 +174,15 @@ def test_inspect_names_it(folder, keys):
     assert "  signed    yes\n" in done.stdout
 
 
+def test_inspect_shows_a_whole_cassette_whatever_its_signature_is(folder, keys):
+    file = put(folder / "a.cassette.jsonl", cassette_bytes("a"), keys.signer("ci"))
+    file.write_bytes(cassette_bytes("other"))
+    done = run(folder, "inspect", file.name)
+    assert done.returncode == 1
+    assert done.stdout.startswith("a.cassette.jsonl: the signature is of another cassette")
+    assert "  signed    no\n" in done.stdout
+
+
 def test_stdin_has_no_signature(folder, keys):
     data = cassette_bytes("a").decode()
     assert run(folder, "verify", "-", "--key", keys.vkey("ci"), stdin=data).returncode == 0

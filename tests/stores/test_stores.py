@@ -373,3 +373,51 @@ def test_threads_racing_for_one_name(place: Place):
     assert refusals == ["live_partial"] * 7
     spools[0].publish()
     assert len(place.read()) == 2
+
+
+def test_rewrite_puts_other_lines_in_the_place_of_all(place: Place):
+    spool = place.create()
+    spool.append(b"one\n")
+    spool.append(b"two\n")
+
+    def lines():
+        with place.store.open(place.at(PARTIAL)) as source:  # as a recorder does: from what is there
+            yield from (line.upper() + b"\n" for line in b"".join(source.blocks()).splitlines())
+
+    spool.rewrite(lines())
+    assert place.read(PARTIAL) == b"ONE\nTWO\n"
+    assert place.live(PARTIAL)
+    assert refused(place.create) == "live_partial"
+    spool.append(b"three\n")
+    spool.sync()
+    spool.publish()
+    assert place.read() == b"ONE\nTWO\nthree\n"
+    assert not place.has(PARTIAL)
+
+
+def test_rewrite_of_a_re_recording_swaps_and_of_a_kept_one_stays(place: Place):
+    place.recorded(b"old\n")
+    spool = place.create(replace=True)
+    spool.append(b"new\n")
+    spool.rewrite([b"newer\n"])
+    spool.keep()
+    assert (place.read(), place.read(PARTIAL)) == (b"old\n", b"newer\n")
+    assert not place.live(PARTIAL)
+    place.store.adopt(place.at("x")).swap()
+    assert place.read() == b"newer\n"
+
+
+def test_rewrite_that_fails_leaves_what_was_there(place: Place):
+    spool = place.create()
+    spool.append(b"one\n")
+
+    def lines():
+        yield b"half\n"
+        raise StoreError("read the partial", errno_name="EIO")
+
+    with pytest.raises(StoreError):
+        spool.rewrite(lines())
+    spool.keep()
+    assert place.read(PARTIAL) == b"one\n"
+    with pytest.raises(StoreError):
+        spool.append(b"two\n")

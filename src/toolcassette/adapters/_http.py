@@ -94,6 +94,8 @@ def chunk_bytes(item: object) -> bytes:
 
 def _head(response: Any) -> dict[str, Any]:
     headers = {name: response.headers[name] for name in _ANSWERED if name in response.headers}
+    if "location" in response.headers:  # clients follow it
+        headers["location"] = public(response.headers["location"])
     return {"status": response.status_code, "headers": headers}
 
 

@@ -73,7 +73,7 @@ def inspect_verb(paths: tuple[str, ...], show_values: bool, form: str) -> int:
 def _look(item: Input) -> tuple[Report, _View | None]:
     """What can be said of an input: its state, and all of it if it is whole."""
     report = verify(item.path, deep=True, store=item.store)
-    if not report.ok:
+    if report.state != "complete":
         return report, None
     try:
         cassette = read_cassette(item.path, store=item.store)

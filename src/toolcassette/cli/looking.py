@@ -209,7 +209,8 @@ def _row(row: Listed) -> tuple[str, ...]:
     report = row.report
     created = (row.created or "-").partition(".")[0]  # to the second
     names = [", ".join(map(printable, some)) or "-" if some is not None else "-" for some in (row.tools, row.models)]
-    return _verdict(report), row.kind or "-", str(report.calls), created, shown(report.path), *names
+    state = report.state if report.ok else _verdict(report)
+    return state, row.kind or "-", str(report.calls), created, shown(report.path), *names
 
 
 @click.command("schema", short_help="print the JSON Schema of the format")

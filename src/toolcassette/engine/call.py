@@ -39,6 +39,9 @@ class Call(NamedTuple):
     redacted: bytes = b""
     refs: tuple[Ref, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Call of {self.tool}, {len(self.args)} bytes>"  # a traceback with locals must show no arguments
+
 
 class Place:
     """Where a call stands for one session: its path, and whether a frame of it has ended already."""
@@ -73,6 +76,9 @@ class Kept(NamedTuple):
     value: bytes
     contexts: bytes | None = None
     meta: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"<Kept {type(self.copy).__qualname__}, {len(self.value)} bytes>"
 
 
 class ToolContract:

@@ -146,12 +146,15 @@ class Recorder(Session):
 
     def start(self, call: Call, *, shuffled: bool = False) -> tuple[int, int]:
         """Write the start frame. Returns the call's number and the position to wait for."""
-        if self._redaction is not None:
-            try:
-                call = self._redaction.args(call)
-            except CassetteError as error:
-                raise self.poison(error) from None
-        return self._append("call/start", call.tool, self._start_line, call, shuffled)
+        if self._redaction is None:
+            return self._append("call/start", call.tool, self._start_line, call, shuffled)
+        try:
+            redacted = self._redaction.args(call)
+        except CassetteError as error:
+            raise self.poison(error) from None
+        written = self._append("call/start", call.tool, self._start_line, redacted, shuffled)
+        self._redaction.landed(call)
+        return written
 
     def _start_line(self, call: Call, shuffled: bool) -> tuple[bytes, int]:
         grammar = self._writer.grammar
@@ -352,12 +355,9 @@ class Recorder(Session):
         finally:
             self._spool.keep()
             self.journal.stop()
-        unused = self._selection.unused()
-        words = unused_note(unused)
-        if self._shuffled and self._settings.order == "strict":
-            words.append(_SHUFFLED_NOTE)
-        if self._redaction is not None:
-            words += unused_rules_note(self._redaction.unused())
+        words = unused_note(self._selection.unused())
+        words += [_SHUFFLED_NOTE] if self._shuffled and self._settings.order == "strict" else []
+        words += unused_rules_note(self._redaction.unused()) if self._redaction is not None else []
         return Verdict(
             mode=self.mode,
             outcome=outcome,

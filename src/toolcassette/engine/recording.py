@@ -174,8 +174,7 @@ class RecordingCall:
                 message = "the block was left without a value: keep(...) the body's value"
                 raise RuntimeError(message)
             _, value, contexts, meta = self._kept
-            ended = RecordedOutcome("ok", 0, value, None, contexts, meta)  # by place: by name costs half more
-            return self._log.end(self._number, self._call.tool, ended)
+            return self._written(RecordedOutcome("ok", 0, value, None, contexts, meta))  # by place: by name costs more
         if isinstance(error, CassetteError) and not isinstance(error, TOOLS_OWN):
             self._log.poison(error)  # an error of ours is no outcome of the tool's, wherever in the body it arose
             return None
@@ -187,7 +186,13 @@ class RecordingCall:
                 data = self._log.redaction.error(self._call, self._contract, data)
         except CassetteError as refused:
             raise self._log.poison(_named(refused, self._call.tool)) from error
-        return self._log.end(self._number, self._call.tool, RecordedOutcome("error", error=data))
+        return self._written(RecordedOutcome("error", error=data))
+
+    def _written(self, ended: RecordedOutcome) -> int:
+        position = self._log.end(self._number, self._call.tool, ended)
+        if self._log.redaction is not None:
+            self._log.redaction.landed(self._call)
+        return position
 
     def _end_cancelled(self, phase: str | None = None) -> int:
         return self._log.end(self._number, self._call.tool, RecordedOutcome("cancelled", phase=phase))

@@ -36,6 +36,7 @@ class RecordedRedaction:
         self._frames = frames
         self._late = 0  # frames before this one may hold what was learned since
         self._own: dict[str, Sequence[Rule]] = {}  # tool -> its rules
+        self._flying: dict[int, int] = {}  # call, by its identity -> what was known when its next frame was redacted
 
     @classmethod
     def of(cls, rules: Rules, declared: Iterable[str], frames: Callable[[], int]) -> RecordedRedaction | None:
@@ -49,6 +50,11 @@ class RecordedRedaction:
             self._own[call.tool] = call.rules
         args = self._bytes(call, call.args, sort=True)
         return call if args is call.args else call._replace(args=args)
+
+    def landed(self, call: Call) -> None:
+        """The frame of what was redacted last for a call is written: what was learned meanwhile may stand in it."""
+        if self._flying.pop(id(call), self._redactor.known) != self._redactor.known:
+            self._late = self._frames()
 
     def kept(self, call: Call, contract: ToolContract, kept: Kept) -> Kept:
         """A tool's value without secrets; the copy that its caller gets stays whole."""
@@ -73,12 +79,17 @@ class RecordedRedaction:
 
     def _bytes(self, call: Call, data: bytes, *, sort: bool = False) -> bytes:
         known = self._redactor.known
+        self.flies(call)
         try:
             return self._redactor.redacted(data, sort=sort, own=call.rules)
         except RedactionError as error:
             raise error.of(call.tool) from None
         finally:
             self.learned(known)
+
+    def flies(self, call: Call) -> None:
+        """Something of a call is redacted now, and will be written soon."""
+        self._flying.setdefault(id(call), self._redactor.known)
 
     @property
     def known(self) -> int:
@@ -183,6 +194,7 @@ class Chunks:
 
     def _fitting(self, step: Callable[[], list[bytes]]) -> list[bytes]:
         known = self._redaction.known
+        self._redaction.flies(self._call)
         try:
             ready = step()
         except RedactionError as error:

@@ -165,6 +165,7 @@ class RecordingFeed:
         position = 0
         for ready in [data] if self._held is None else self._without_secrets(lambda held: held.add(data)):
             position = self._written(ready)
+        self._landed()
         return position, copy
 
     def _without_secrets(self, step: Callable[[Chunks], list[bytes]]) -> list[bytes]:
@@ -179,6 +180,10 @@ class RecordingFeed:
         position = self._log.chunk(self._number, self._call.tool, self._chunks, data)
         self._chunks += 1
         return position
+
+    def _landed(self) -> None:
+        if self._log.redaction is not None:
+            self._log.redaction.landed(self._call)
 
     # -- ending -------------------------------------------------------------------------------------------------
 
@@ -202,7 +207,9 @@ class RecordingFeed:
             self._written(ready)
         meta = {"stream": self._shape} | ({"end": self._note} if self._note else {})
         ended = RecordedOutcome(outcome, error=error, meta=encode_value(meta), chunks=self._chunks)
-        return self._log.end(self._number, self._call.tool, ended)
+        position = self._log.end(self._number, self._call.tool, ended)
+        self._landed()
+        return position
 
     def _stop(self) -> int:
         """The consumer wants no more. Where nothing is written any more, there is nothing to tell it either."""

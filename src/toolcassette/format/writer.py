@@ -38,6 +38,9 @@ class RecordedOutcome(NamedTuple):
     phase: str | None = None
     chunks: int | None = None
 
+    def __repr__(self) -> str:
+        return f"<RecordedOutcome {self.outcome}>"  # a traceback with locals must show no value
+
 
 def _raw(data: bytes | None) -> Raw | UnsetType:
     return UNSET if data is None else Raw(data)

@@ -12,19 +12,22 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from toolcassette.errors import CassetteError, CassetteExists, FormatError
 from toolcassette.stores import FileStore, MemoryStore
 from toolcassette.verify import read_cassette
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from toolcassette.engine import Verdict
     from toolcassette.format import Cassette
 
-__all__ = ["Draft"]
+__all__ = ["Draft", "patiently"]
+
+_T = TypeVar("_T")
 
 _PATIENCE_S: Final = 30.0  # another process is publishing: that takes as long as a few syncs
 _PAUSE_S: Final = 0.02
@@ -49,20 +52,16 @@ class Draft:
         return dataclasses.replace(verdict, outcome=outcome, notes=(*verdict.notes, *notes))
 
     def _settle(self, data: bytes, ours: Cassette) -> tuple[str, tuple[str, ...]]:
-        until = time.monotonic() + _PATIENCE_S
-        while True:
+        def step() -> tuple[str, tuple[str, ...]]:
             now = _found(self._path)
             if now is not None and now.content() == ours.content():
                 return "unchanged", ()
             if now is not None and (self._before is None or now.head != self._before.head):
                 return "unchanged", ("another worker recorded other calls; the first cassette was kept",)
-            try:
-                self._write(data, ours)
-                return "published", ()
-            except CassetteExists:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(_PAUSE_S)
+            self._write(data, ours)
+            return "published", ()
+
+        return patiently(step)
 
     def _write(self, data: bytes, ours: Cassette) -> None:
         spool = FileStore().create(
@@ -80,6 +79,18 @@ class Draft:
                 spool.swap()
         finally:
             spool.keep()
+
+
+def patiently(step: Callable[[], _T]) -> _T:
+    """Do what another process may be doing at this moment. Raises ``CassetteExists`` where it takes too long."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return step()
+        except CassetteExists:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE_S)
 
 
 def _found(path: Path) -> Cassette | None:

@@ -18,7 +18,7 @@ from toolcassette.crypto import read_signer
 from toolcassette.engine import Replayer, Selection, Session, Verdict, sign_published
 from toolcassette.errors import CassetteError, CassetteMismatch, CassettePoisoned, FormatError, NotPublished
 from toolcassette.pytest_plugin.naming import SUFFIX
-from toolcassette.pytest_plugin.sharing import Draft
+from toolcassette.pytest_plugin.sharing import Draft, patiently
 from toolcassette.session import record, replay, session
 from toolcassette.stores import FileStore
 from toolcassette.verify import read_cassette, verify
@@ -174,10 +174,11 @@ def end(tape: Tape, error: BaseException | None) -> Verdict:
 
 def _signed(tape: Tape, verdict: Verdict) -> Verdict:
     """The verdict of a draft, once what was published is signed."""
-    if tape.signer is None or verdict.error is not None:
+    signer = tape.signer
+    if signer is None or verdict.error is not None:
         return verdict
-    try:
-        sign_published(FileStore(), os.fspath(tape.path), tape.signer, verdict.outcome)
+    try:  # another process may be signing it now
+        patiently(lambda: sign_published(FileStore(), os.fspath(tape.path), signer, verdict.outcome))
     except CassetteError as error:
         return dataclasses.replace(verdict, error=error)
     return verdict

@@ -49,7 +49,6 @@ class Look:
         self._handed = {rule.id: rule.handed for rule in rules if rule.handed is not None}
         self._default = given.version is not None
         self._rules: list[str] = []  # of the finds since ``taken``
-        self._rule_of: dict[Edit, str] = {}  # of the finds in one text, those among them that come to nothing too
         self.at: Callable[[], str] = lambda: "$"
 
     def handed(self, rule: str) -> tuple[Tree] | None:
@@ -73,7 +72,7 @@ class Look:
 
     def direct(self, value: str, *, binary: bool = False) -> list[Edit]:
         """What is to be replaced in a text as it stands. ``binary``: it is no text, and holds no names."""
-        self._rule_of.clear()
+        before = len(self._rules)
         found = [edit for rule in self._texts for edit in self._by_rule(rule, value)]
         found += [self._edit(start, end, ref) for start, end, ref in self._secrets.found_in(value)]
         if self._default:
@@ -81,12 +80,12 @@ class Look:
             for sign, pattern in _ASSIGNMENTS:
                 if sign in value and not binary:
                     found += self._assigned(pattern, value)
-        if len(found) > 1:
-            found = _first(found)
-        if found and "⟦" in value:
-            found = self._beside_given(value, found)
-        self._rules += [self._rule_of[edit] for edit in found if edit in self._rule_of]
-        return found
+        if not found:
+            return found
+        kept = self._beside_given(value, _first(found)) if "⟦" in value else _first(found)
+        rules = zip(found, self._rules[before:], strict=True)  # one was noted for each find
+        self._rules[before:] = [rule for edit, rule in rules if any(edit is other for other in kept)]
+        return kept
 
     def is_name(self, name: str) -> bool:
         """True if a text under this name is looked at for its name."""
@@ -113,7 +112,6 @@ class Look:
         if rule in _COOKIES:
             for part in secret.split(";"):
                 self._learn(part.partition("=")[2].strip(), rule)
-        self._rules.append(rule)
         return [self._edit(start, end, ref, rule)]
 
     def _learn(self, value: str, rule: str) -> None:
@@ -121,10 +119,9 @@ class Look:
             self._secrets.everywhere(value, rule)
 
     def _edit(self, start: int, end: int, ref: Ref, rule: str = "") -> Edit:
+        self._rules.append(rule or ref.rule)
         self._secrets.used.add(rule or ref.rule)
-        edit = Edit(start, end, text(ref))
-        self._rule_of.setdefault(edit, rule or ref.rule)
-        return edit
+        return Edit(start, end, text(ref))
 
     def _shapes(self, value: str) -> Iterator[Edit]:
         for shape in SHORT_SHAPES if RUN.search(value) is None else (*LONG_SHAPES, *SHORT_SHAPES):
@@ -151,6 +148,7 @@ class Look:
         if rule.kind == "directory":
             for match in rule.what.finditer(value):
                 self._secrets.used.add(rule.id)
+                self._rules.append(rule.id)
                 rest = match.group(2).replace("\\\\", "/").replace("\\", "/")
                 yield Edit(match.start(), match.end(), text(self._secrets.ref(f"\0{rule.id}", rule.id)) + rest)
             return

@@ -136,7 +136,7 @@ def words(name: str) -> list[str]:
 @functools.lru_cache(maxsize=4096)
 def secret_name(name: str) -> str | None:
     """The id of the rule by which a name is that of a secret (``api-key``); None for any other name."""
-    if len(name) > 128:  # no name; and it would be kept
+    if len(name) > 128 or "⟦" in name:  # no name: it would be kept, or is a stand-in
         return None
     return _of_words(words(name)) or _of_words(words(_GLUED.sub(" ", name)))
 

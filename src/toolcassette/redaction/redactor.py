@@ -78,6 +78,8 @@ class Redactor:
             return data
         with self._lock:
             tree = decode_tree(data, sort=sort)
+            if sort and type(tree) is dict:
+                self.names_are(tree)  # arguments, by the names of their parameters
             again = self._settled(lambda: _Walk(self, own, texts=bool(own) or self._texts_matter(data)).tree(tree))
             return data if again is tree else encode_tree(again, sort=sort)
 
@@ -187,7 +189,8 @@ class _Walk:
         return node
 
     def _members(self, node: dict[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
-        self._secrets.names.update(node)
+        if path and path[-1] == "properties":
+            self._secrets.names.update(node)  # of a schema
         # A piece of text with its likelihood, as models report it.
         pieces = "token" in node and ("logprob" in node or "logprobs" in node or "token_id" in node)
         spelled = spelled_name(node)
@@ -234,6 +237,9 @@ class _Walk:
 
     def _bytes(self, node: dict[str, Any], name: str, path: tuple[str | int, ...]) -> Any:
         plain = text_of(base64.b64decode(node["v"]))
+        given = self._given(plain) if node[TAG] == "bytes" else None
+        if given is not None:
+            return tag(given, of="bytes", handed=self._look.handed(given.rule))
         found = self._edits(plain, name, path)
         if not found:
             return node
@@ -243,15 +249,22 @@ class _Walk:
         return node | {"v": base64.b64encode(bytes_of(applied(plain, found))).decode("ascii")}
 
     def _text(self, value: str, name: str, path: tuple[str | int, ...]) -> Any:
-        given = STANDIN.fullmatch(value) if self._escapes else None
-        if given is not None and self._secrets.is_given(int(given.group(2))):
-            return tag(Ref(int(given.group(2)), given.group(1)), handed=self._look.handed(given.group(1)))
+        given = self._given(value)
+        if given is not None:
+            return tag(given, handed=self._look.handed(given.rule))
         found = self._edits(value, name, path)
         if found:
             whole = self._whole(value, found)
             if whole is not None:
                 return tag(whole, handed=self._look.handed(whole.rule))
         return self._escaped(value, found)
+
+    def _given(self, value: str) -> Ref | None:
+        """Whom a text stands for that was handed out, and is passed on whole."""
+        match = STANDIN.fullmatch(value) if self._escapes else None
+        if match is None or not self._secrets.is_given(int(match.group(2))):
+            return None
+        return Ref(int(match.group(2)), match.group(1))
 
     def inside(self, value: str, name: str, path: tuple[str | int, ...]) -> str:
         """A text that has to stay one."""

@@ -69,9 +69,9 @@ class Redact:
     the tool's annotation does not take ``⟦redacted:id:1⟧``.
     """
 
-    what: str | re.Pattern[str] | PurePath | Finder
+    what: str | re.Pattern[str] | PurePath | Finder = dataclasses.field(repr=False)  # a pattern may spell a secret out
     id: str | None = None
-    stand_in: object = _NOTHING
+    stand_in: object = dataclasses.field(default=_NOTHING, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Rule:
 
     id: str
     kind: str
-    what: Any
+    what: Any = dataclasses.field(repr=False)
     digest: str
-    handed: tuple[Tree] | None = None
+    handed: tuple[Tree] | None = dataclasses.field(default=None, repr=False)
     secret: bool = True  # False for a normaliser
 
     @property

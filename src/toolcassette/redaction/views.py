@@ -58,6 +58,7 @@ _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'\\/bfnrt])"
 )
 _LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _LITERAL: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _JSON_LINE: Final = re.compile(r"^(?:data:)?[ \t]*([{\[].*[}\]])[ \t]*\r?$", re.MULTILINE)
 
@@ -180,7 +181,7 @@ def spelled_name(node: dict[str, Any]) -> str:
 
 def name_of_item(node: list[Any], index: int, name: str) -> str:
     """The name that an item of a list stands under: that of the list, or of two texts the first."""
-    if len(node) == 2 and type(node[0]) is str and type(node[1]) is str:
+    if len(node) == 2 and type(node[0]) is str and type(node[1]) is str and _NAME.fullmatch(node[0]):
         return str(node[0]) if index else ""
     return name
 

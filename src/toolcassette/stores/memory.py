@@ -142,8 +142,10 @@ class _MemorySpool:
             pass  # what was appended is in the store already
 
     def rewrite(self, lines: Iterable[bytes]) -> None:
-        with self._life.step("rewrite the partial"), self._lock:
-            self._blob.data = bytearray(b"".join(lines))
+        with self._life.step("rewrite the partial"):
+            data = bytearray(b"".join(lines))  # they may be read from this very store
+            with self._lock:
+                self._blob.data = data
 
     def publish(self) -> None:
         with self._life.step("publish the cassette"):
