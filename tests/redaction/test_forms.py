@@ -67,6 +67,7 @@ FORMS: dict[str, Callable[[str], Any]] = {
     "percent-encoded": lambda s: quote(s, safe=""),
     "percent-encoded in small letters": lambda s: "".join(f"%{byte:02x}" for byte in s.encode()),
     "percent-encoded twice": lambda s: "https://x.example/?next=" + quote(f"https://y.example/?q={quote(s)}", safe=""),
+    "percent-encoded after a stray sign": lambda s: f"5%a!50%&q=%3D{quote(s, safe='')}",
     "every byte percent-encoded": lambda s: "".join(f"%{byte:02X}" for byte in s.encode()),
     "base64": b64,
     "base64 for urls": urlsafe,

@@ -141,6 +141,7 @@ ASSIGNED = [
     ("account-key", "AccountName=me;AccountKey=", "a+b/c==", ";EndpointSuffix=x"),
     ("shared-access-key", "SharedAccessKeyName=n;SharedAccessKey=", "abc=", ""),
     ("password", 'python: {"user": "me", "password": "', "hunter2", '", "n": None}'),
+    ("password", "100% of 5%a%20b?q=50%&password=", "hunter2", "&z=1"),
     ("token", "Client(token='", "hunter2", "', n=3)"),
 ]
 
@@ -190,3 +191,12 @@ def test_a_needle_stands_in_every_example_of_its_shape(shape):
     texts = [text for text in texts if shape.pattern.search(text)]
     for text in texts:
         assert any(needle in text for needle in shape.needles)
+
+
+@pytest.mark.parametrize(
+    "run", ["a", "a1", "x-", "%", "%2", "a.", "eyJ", "k=", '"k', "\\\\", "\\u00", "sk-", "-----BEGIN "]
+)
+@pytest.mark.parametrize("end", ["", " https://x.example 100%20 x-key: \\u0041 a=b password"])
+def test_a_long_run_costs_no_square_of_its_length(run, end):
+    """A tenth of a megabyte: with the square of it this would take an hour."""
+    assert len(found(run * (100_000 // len(run)) + end)) < 3

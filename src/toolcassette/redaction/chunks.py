@@ -33,17 +33,18 @@ HELD_MAX: Final = 4096  # characters at one path
 
 _BEFORE: Final = 256  # characters of what was written that may tell what comes
 _RUN: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-.%~:@\\"
-# What has begun and not ended; each ends where the text does.
+# What has begun and not ended; each ends where the text does, and holds one of its needles. A name begins where no
+# character of a name stands before it, or the search would take the square of the length.
 _BEGUN: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@\"'<>⟦]*\Z",
-        r"[A-Za-z][A-Za-z0-9_.\-]{1,63}=(?:\"[^\"\r\n⟦]*|'[^'\r\n⟦]*|[^&\s;,\"'#⟦]*)\Z",
-        r'"(?:[A-Za-z][A-Za-z0-9_.-]{0,63}(?:"\s*(?::\s*(?:"(?:[^"\\]|\\.)*\\?)?)?)?)?\Z',
-        r"(?i:authorization|cookie|x-[a-z0-9-]*(?:key|token|secret))[ \t]*:[^\r\n]*\Z",
-        r"(?i:bearer)[ \t]+[A-Za-z0-9._~+/=-]*\Z",
-        r"-----BEGIN (?:(?!-----END [A-Z0-9 ]*-----)[\s\S])*\Z",
-        r"(?:^|(?<=\n))(?:data:)?[ \t]*[{\[][^\n]*\Z",
+    (tuple(needles.split()), re.compile(pattern))
+    for needles, pattern in (
+        ("://", r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/?#@\"'<>⟦]*\Z"),
+        ("=", r"(?<![A-Za-z0-9_.\-])[A-Za-z][A-Za-z0-9_.\-]{1,63}=(?:\"[^\"\r\n⟦]*|'[^'\r\n⟦]*|[^&\s;,\"'#⟦]*)\Z"),
+        ('"', r'"(?:[A-Za-z][A-Za-z0-9_.-]{0,63}(?:"\s*(?::\s*(?:"(?:[^"\\]|\\.)*\\?)?)?)?)?\Z'),
+        (":", r"(?i:authorization|cookie|(?<![a-z0-9-])x-[a-z0-9-]{0,60}?(?:key|token|secret))[ \t]*:[^\r\n]*\Z"),
+        ("earer EARER", r"(?i:bearer)[ \t]+[A-Za-z0-9._~+/=-]*\Z"),
+        ("-----BEGIN", r"-----BEGIN (?:(?!-----END [A-Z0-9 ]*-----)[\s\S])*\Z"),
+        ("{ [", r"(?:^|(?<=\n))(?:data:)?[ \t]*[{\[][^\n]*\Z"),
     )
 )
 _JSON: Final = re.compile(r'\s*(?:\{\s*(?:["}]|\Z)|\[\s*(?:["{\[\]0-9-]|\Z))')
@@ -152,8 +153,8 @@ class ChunkRedactor:
 
     def _begun_in(self, text: str, start: int) -> int:
         safe = min(len(text.rstrip(_RUN)), self._redactor.secrets.begins_in(text, HELD_MAX))
-        for pattern in _BEGUN:
-            match = pattern.search(text, start)
+        for needles, pattern in _BEGUN:
+            match = pattern.search(text, start) if any(text.find(sign, start) >= 0 for sign in needles) else None
             if match is not None:
                 safe = min(safe, match.start())
         return safe

@@ -65,12 +65,13 @@ SHORT_SHAPES: Final = (
         "-----BEGIN",
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----",
     ),
-    _shape("url-credentials", "://", r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@\"'<>⟦]*:([^\s/?#@\"'<>⟦]+)@"),
+    _shape("url-credentials", "://", r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/?#:@\"'<>⟦]*:([^\s/?#@\"'<>⟦]+)@"),
     _shape("bearer", "earer EARER", r"(?i:\bbearer)[ \t]+(?=[A-Za-z0-9._~+/=-]*[0-9])([A-Za-z0-9._~+/=-]{12,})"),
     _shape(
         "header",
         "uthorization: ookie: -key: -Key: -token: -Token: -secret: -Secret: -KEY: -TOKEN:",
-        r"(?i:\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-[a-z0-9-]*(?:key|token|secret)))[ \t]*:[ \t]*"
+        r"(?i:\b(?:(?:proxy-)?authorization|(?:set-)?cookie"
+        r"|(?<![a-z0-9-])x-[a-z0-9-]{0,60}?(?:key|token|secret)))[ \t]*:[ \t]*"
         r"(?:(?i:bearer|basic|token)[ \t]+)?([^\s\"'⟦][^\r\n\"'⟦]*)",
     ),
 )

@@ -52,7 +52,8 @@ _DIFFERENT_MIN: Final = 5  # characters in a run; what is base64 of fewer is no 
 _PARTED_MAX: Final = 4096  # characters of a run that may be a path or a name with base64 in it
 _PARTS: Final = (("/", re.compile(r"[^/]+")), ("-_", re.compile(r"[^/_-]+")))
 
-_PERCENT: Final = re.compile(r"[^\s\"'<>\\^`{|}]*%[0-9A-Fa-f]{2}[^\s\"'<>\\^`{|}]*")
+_IN_URL: Final = r"[^\s\"'<>\\^`{|}"  # a class that is still open: what URLs are made of
+_PERCENT: Final = re.compile(rf"(?<!{_IN_URL}])(?:{_IN_URL}%]|%(?![0-9A-Fa-f]{{2}}))*+%[0-9A-Fa-f]{{2}}{_IN_URL}]*")
 _PIECE: Final = re.compile(r"((?:%[0-9A-Fa-f]{2})+)|[^%]+|%")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'\\/bfnrt])"
