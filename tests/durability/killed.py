@@ -116,7 +116,10 @@ def at_random(way: str, folder: Path, trials: int, seed: int) -> None:
     chance = random.Random(seed)
     for trial in range(trials):
         pid = born(way, folder / str(trial), tc.FileStore(), LONG)
-        time.sleep(0.02 + 0.13 * chance.random())
+        acks = folder / str(trial) / "acks"
+        while not acks.exists() or not acks.stat().st_size:  # a busy machine may take its time to begin
+            time.sleep(0.001)
+        time.sleep(0.13 * chance.random())
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 

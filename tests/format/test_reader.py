@@ -226,7 +226,7 @@ def test_states() -> None:
     states = {reason: state_of(reason) for reason in FORMAT_REASONS}
     named = {
         "absent": {"absent"},
-        "unreadable": {"unreadable", "not_a_file", "format_unknown", "requires_unknown"},
+        "unreadable": {"unreadable", "not_a_file", "format_unknown", "requires_unknown", "rules_unknown"},
         "torn": {"empty", "torn", "tail_missing", "final_newline_missing"},
         "zero-filled": {"zero_filled"},
         "open": {"not_published"},

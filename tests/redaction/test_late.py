@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -179,3 +179,19 @@ def test_nothing_is_written_anew_where_nothing_was_learned_late(file):
     assert store.rewrites == 0
     record(Path("b"), lambda: (live(look)(LATE), live(login)("me", LATE)), store=store)
     assert store.rewrites == 1
+
+
+def test_what_a_replay_could_not_hand_out_any_more_is_not_published(file):
+    """The first result fits its annotation, and would not without what the last call tells to be a secret."""
+
+    def choose(q: str) -> Literal["zK4mQ9xW2pT7vB5nR8"]:
+        return q  # type: ignore[return-value]
+
+    def program(make: Any) -> None:
+        make(choose)(LATE)
+        make(login)("me", LATE)
+
+    with pytest.raises(tc.RedactionError, match=r"redaction_breaks_contract.*stand_in=") as caught:
+        record(file, lambda: program(live))
+    assert (caught.value.tool, caught.value.rule, caught.value.json_path) == ("choose", "password", "$")
+    assert not file.exists()

@@ -36,6 +36,7 @@ class RecordedRedaction:
         self._frames = frames
         self._late = 0  # frames before this one may hold what was learned since
         self._own: dict[str, Sequence[Rule]] = {}  # tool -> its rules
+        self._contracts: dict[str, ToolContract] = {}  # tool -> what its values must fit
         self._flying: dict[int, int] = {}  # call, by its identity -> what was known when its next frame was redacted
 
     @classmethod
@@ -58,23 +59,25 @@ class RecordedRedaction:
 
     def kept(self, call: Call, contract: ToolContract, kept: Kept) -> Kept:
         """A tool's value without secrets; the copy that its caller gets stays whole."""
+        self._contracts[call.tool] = contract
         parts = [self._bytes(call, part) if part else part for part in kept[1:]]
         again = kept._replace(value=parts[0] or b"", contexts=parts[1], meta=parts[2])
         if again != kept:
             shown = [handed_out(part, _nobody) if part else part for part in parts]
             ended = RecordedOutcome("ok", value=shown[0], contexts=shown[1], meta=shown[2])
-            _fits(call, again.value, lambda: contract.hand_out(ended))
+            _fits(call.tool, again.value, lambda: contract.hand_out(ended))
         return again
 
     def error(self, call: Call, contract: ToolContract, data: bytes) -> bytes:
         """A tool's exception without secrets."""
         again = self._bytes(call, data)
         if again is not data:
-            _fits(call, again, lambda: contract.decode_error(handed_out(again, _nobody)))
+            _fits(call.tool, again, lambda: contract.decode_error(handed_out(again, _nobody)))
         return again
 
     def chunks(self, call: Call, contract: ToolContract) -> Chunks:
         """What the items of one stream go through."""
+        self._contracts[call.tool] = contract
         return Chunks(self, ChunkRedactor(self._redactor, call.rules), call, contract)
 
     def _bytes(self, call: Call, data: bytes, *, sort: bool = False) -> bytes:
@@ -156,7 +159,10 @@ class RecordedRedaction:
 
         def change(call: int, member: str, data: bytes) -> bytes:
             piece = next(waiting[call], None) if member == "chunk" and call in waiting else None
-            return self._again(tools[call], member, data) if piece is None else piece
+            new = self._again(tools[call], member, data) if piece is None else piece
+            if new != data:
+                self._must_fit(tools[call], member, new)
+            return new
 
         return rewritten(lines(), writer, change)
 
@@ -168,6 +174,13 @@ class RecordedRedaction:
                 if member == "chunk" and call in waiting and next(waiting[call], data) != data:
                     return True
         return False
+
+    def _must_fit(self, tool: str, member: str, data: bytes) -> None:
+        """What was recorded whole, and fitted, must fit without what was learned since."""
+        contract = self._contracts.get(tool)
+        if contract is not None and member in ("value", "chunk"):
+            decode = contract.decode if member == "value" else contract.decode_chunk
+            _fits(tool, data, functools.partial(decode, handed_out(data, _nobody)))
 
     def _again(self, tool: str, member: str, data: bytes) -> bytes:
         return self._redactor.redacted(data, sort=member == "args", own=self._own.get(tool, ()))
@@ -203,11 +216,11 @@ class Chunks:
             self._redaction.learned(known, again=self._redactor.overflowed)
         for item in ready:
             if b"redacted" in item:
-                _fits(self._call, item, functools.partial(self._contract.decode_chunk, handed_out(item, _nobody)))
+                _fits(self._call.tool, item, functools.partial(self._contract.decode_chunk, handed_out(item, _nobody)))
         return ready
 
 
-def _fits(call: Call, data: bytes, decode: Callable[[], object]) -> None:
+def _fits(tool: str, data: bytes, decode: Callable[[], object]) -> None:
     """Raise ``RedactionError`` where a replay could not hand out what is left."""
     try:
         decode()
@@ -217,10 +230,10 @@ def _fits(call: Call, data: bytes, decode: Callable[[], object]) -> None:
             "redaction_breaks_contract",
             rule=", ".join(rules) or "default",
             json_path=mismatch.json_path,
-            tool=call.tool,
+            tool=tool,
         ) from None
     except (FormatError, CassetteError) as error:
-        raise RedactionError("redaction_breaks_contract", rule="default", tool=call.tool) from error
+        raise RedactionError("redaction_breaks_contract", rule="default", tool=tool) from error
 
 
 def _nobody(_ref: object) -> None:

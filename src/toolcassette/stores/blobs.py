@@ -170,10 +170,11 @@ class _BlobSpool:
             self._flush()
 
     def rewrite(self, lines: Iterable[bytes]) -> None:
-        data = b"".join(lines)
-        with self._life.step("rewrite the partial"), self._store.asking():
-            self.data = bytearray(data)
-            self._flush()
+        with self._life.step("rewrite the partial"):
+            data = b"".join(lines)  # they may be read from this very store
+            with self._store.asking():
+                self.data = bytearray(data)
+                self._flush()
 
     def publish(self) -> None:
         with self._life.step("publish the cassette"), self._store.asking():
