@@ -204,6 +204,23 @@ def test_values_are_told_only_where_that_was_asked_for(spans, store):
     assert CANARY in failed.status.description
 
 
+def test_values_are_told_without_secrets(spans, store):
+    @tc.cassette_tool
+    def login(user: str, password: str) -> dict[str, str]:
+        return {"token": "tok-live-9f2", "user": user}
+
+    with tc.record("x", ["login"], store=store, tracer=spans.tracer, trace_values=True):
+        login("bob", "hunter2")
+    with tc.replay("x", store=store, tracer=spans.tracer, trace_values=True):
+        login("bob", "hunter3")
+    for span in spans.all():
+        arguments, result = (span.attributes[f"gen_ai.tool.call.{name}"] for name in ("arguments", "result"))
+        assert '"user":"bob"' in arguments
+        assert '"rule":"password"' in arguments
+        assert '"rule":"token"' in result
+        assert not any(secret in arguments + result for secret in ("hunter", "tok-live"))
+
+
 def test_what_is_refused_ends_its_span(spans, store):
     bad = tc.Registry().wrap(lambda: object(), name="bad")
     with pytest.raises(tc.UnrecordableValue), tc.record("x", ["*"], store=store, tracer=spans.tracer):

@@ -99,7 +99,8 @@ class Options:
     secret: ``refuse`` (``SecretFound``), ``warn`` or ``ignore``. ``strict_include`` fails when a pattern of include
     selected nothing; ``line_bytes_max`` (bytes, at most 64 MiB) and ``calls_max`` are limits; ``store`` is where
     cassettes live. ``tracer`` (of OpenTelemetry, or anything with
-    ``start_as_current_span``) is told of each call; with ``trace_values`` also of arguments and results, as they are.
+    ``start_as_current_span``) is told of each call; with ``trace_values`` also of arguments and results, as the
+    cassette holds them, and of what a tool's own exception says.
     """
 
     order: str | None = None

@@ -45,6 +45,11 @@ class _Traced(Call):
 
     span: _Span
 
+    def _replace(self, **changed: Any) -> Self:
+        again = super()._replace(**changed)  # redaction makes another call of it
+        again.span = self.span
+        return again
+
 
 class _Span:
     """One span: begun when the call is entered, ended once."""
@@ -59,8 +64,6 @@ class _Span:
         self.chunks = 0
         self.is_stream = False
         self._name, self._attributes = _described(call, mode)
-        if values:
-            self._attributes[_VALUES[call.boundary][0]] = call.args.decode()
 
     def enter(self) -> None:
         self._current: Any = self._tracer.start_as_current_span(
@@ -85,6 +88,11 @@ class _Span:
         self.tell("hit", hit)
         self.tell("ordinal", ordinal)
         self.tell("cassette", cassette)
+
+    def arguments(self, args: bytes) -> None:
+        """What the call is made with, without secrets."""
+        if self._values:
+            self._span.set_attribute(_VALUES[self._boundary][0], args.decode())
 
     def outcome(self, ended: RecordedOutcome) -> None:
         """What became of the call."""
@@ -254,6 +262,7 @@ class TracedRecorder(Recorder):
         self._ordinals[call.path] = ordinal + 1
         if isinstance(call, _Traced):
             self._spans[number] = call.span
+            call.span.arguments(call.args)
             call.span.number(ordinal, self.cassette_id, hit=False)
         return data, number
 
@@ -304,11 +313,18 @@ class TracedReplayer(Replayer):
 
     def take(self, call: Call) -> int:
         """See ``Replayer.take``."""
+        self._tell_arguments(call)
         return self._taken(super().take(call), call)
 
     async def atake(self, call: Call) -> int:
         """See ``Replayer.atake``."""
+        self._tell_arguments(call)
         return self._taken(await super().atake(call), call)
+
+    def _tell_arguments(self, call: Call) -> None:
+        if isinstance(call, _Traced) and self._values:
+            redacted = self._redacted(call)
+            call.span.arguments(redacted.redacted or redacted.args)
 
     def _taken(self, number: int, call: Call) -> int:
         if isinstance(call, _Traced):
