@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolcassette.redaction import secret_name
-from toolcassette.redaction.names import NAME_SIGNS
+from toolcassette.redaction import names, secret_name
+from toolcassette.redaction.names import NAME_SIGNS, words
 
 SECRET = {
     "password": "password",
@@ -167,9 +167,26 @@ def test_the_tables_are_as_long_as_they_should_be():
 
 
 @pytest.mark.parametrize("name", SECRET)
-def test_the_quick_look_misses_no_name(name):
-    """A value is not looked at where no sign of a secret name stands in it."""
-    assert NAME_SIGNS.search(name.lower().encode())
+def test_every_secret_name_has_a_sign(name):
+    for spelled in (name, name.upper(), *(gap.join(words(name)) for gap in ("_", "-", ".", " "))):
+        if secret_name(spelled) is not None:
+            assert NAME_SIGNS.search(f'{{"{spelled}":"x"}}'.lower().encode())
+
+
+@pytest.mark.parametrize("phrase", names._PHRASES)
+@pytest.mark.parametrize("form", ["", "old", "text", "2"])
+def test_every_phrase_in_every_spelling_has_a_sign(phrase, form):
+    some = [*phrase, form] if form else [*phrase]
+    camel = some[0] + "".join(word.capitalize() for word in some[1:])
+    for name in (camel, *(gap.join(["my", *some]) for gap in ("_", "-", ".", " "))):
+        assert secret_name(name) is not None, name
+        assert NAME_SIGNS.search(f'"{name}":'.lower().encode()), name
+
+
+def test_common_words_are_no_signs():
+    text = """The author says: the code of a string is the key to it. Tokens, tokenizer, max_tokens: 5. All tests pass;
+    a passage for passengers, keyboards, a card, a phrase, a signature, the primary key, key_id."""
+    assert NAME_SIGNS.search(text.lower().encode()) is None
 
 
 def test_a_name_is_no_longer_than_names_are():
