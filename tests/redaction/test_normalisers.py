@@ -124,7 +124,7 @@ def test_a_normaliser_that_matched_nothing_is_in_the_verdict(file):
     with tc.record(file, ["*"], normalize=["uuid", "timestamp"]) as session:
         live(echo)(str(uuid.UUID(int=7)))
     assert session.verdict is not None
-    assert "rules that matched nothing: timestamp" in session.verdict.notes
+    assert "rules of redaction that matched nothing: timestamp" in session.verdict.notes
 
 
 def test_none_is_a_default(file):
