@@ -107,7 +107,7 @@ def test_pieces_of_one_size(whole, size):
 @given(st.data())
 def test_any_cutting_of_any_text(data):
     # What is no secret by itself, and is one once a later text shows it, is for the look back at the end of a session.
-    by_itself = [text for text in TEXTS if not text.startswith("task-")]
+    by_itself = [each for each in TEXTS if not each.startswith("task-")]
     words = st.sampled_from([*by_itself, "\n", " ", "and ", "so. "])
     whole = "start: " + "\n".join(data.draw(st.lists(words, min_size=1, max_size=4)))
     cuts = data.draw(st.lists(st.integers(1, len(whole)), max_size=12))
