@@ -72,6 +72,7 @@ class Door(NamedTuple):
 
 
 DOORS: Mapping[str, Door] = {
+    "agents": Door((f"{ROOT}.adapters._openai_agents",)),
     "anthropic": Door((f"{ROOT}.adapters.anthropic",)),
     "anyio": Door((f"{ROOT}.engine.aio",)),
     "attr": Door((f"{ROOT}.contracts",), one=True),

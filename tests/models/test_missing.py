@@ -15,6 +15,7 @@ SEAMS = {
     "openai": (("openai",), lambda seam: seam.cassette_client(object())),
     "anthropic": (("anthropic",), lambda seam: seam.cassette_client(object())),
     "httpx": (("httpx2", "httpx"), lambda seam: seam.cassette_transport(name="x")),
+    "openai_agents": (("agents",), lambda seam: seam.cassette_provider()),
     "pydantic_ai": (("pydantic_ai", "pydantic_ai.capabilities"), lambda seam: seam.cassette_model("test")),
 }
 
@@ -25,6 +26,8 @@ def test_a_missing_package_is_named_with_what_to_install(seam, monkeypatch):
     module = importlib.import_module(f"toolcassette.adapters.{seam}")
     for package in packages:
         monkeypatch.setitem(sys.modules, package, None)
+    if seam == "openai_agents":
+        monkeypatch.setattr(module, "package", module.package.__wrapped__)
     if seam == "pydantic_ai":
         models = importlib.import_module("toolcassette.adapters._pydantic_ai")
         monkeypatch.setattr(models, "_kinds", models._kinds.__wrapped__)
