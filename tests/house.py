@@ -72,6 +72,7 @@ class Door(NamedTuple):
 
 
 DOORS: Mapping[str, Door] = {
+    "agents": Door((f"{ROOT}.adapters._openai_agents",)),
     "anthropic": Door((f"{ROOT}.adapters.anthropic",)),
     "anyio": Door((f"{ROOT}.engine.aio",)),
     "attr": Door((f"{ROOT}.contracts",), one=True),
@@ -83,7 +84,7 @@ DOORS: Mapping[str, Door] = {
     "openai": Door((f"{ROOT}.adapters.openai",)),
     "opentelemetry": Door((f"{ROOT}.telemetry",)),
     "pydantic": Door((f"{ROOT}.contracts",), one=True),
-    "pydantic_ai": Door((f"{ROOT}.adapters.pydantic_ai",)),
+    "pydantic_ai": Door((f"{ROOT}.adapters._pydantic_ai",)),
     "pytest": Door((f"{ROOT}.pytest_plugin",)),
     "referencing": Door((f"{ROOT}.contracts",), one=True),  # a dependency of jsonschema, of one door with it
     "trio": Door((f"{ROOT}.engine.aio",)),

@@ -15,7 +15,8 @@ SEAMS = {
     "openai": (("openai",), lambda seam: seam.cassette_client(object())),
     "anthropic": (("anthropic",), lambda seam: seam.cassette_client(object())),
     "httpx": (("httpx2", "httpx"), lambda seam: seam.cassette_transport(name="x")),
-    "pydantic_ai": (("pydantic_ai", "pydantic_ai.exceptions"), lambda seam: seam.cassette_model("test")),
+    "openai_agents": (("agents",), lambda seam: seam.cassette_provider()),
+    "pydantic_ai": (("pydantic_ai", "pydantic_ai.capabilities"), lambda seam: seam.cassette_model("test")),
 }
 
 
@@ -25,9 +26,12 @@ def test_a_missing_package_is_named_with_what_to_install(seam, monkeypatch):
     module = importlib.import_module(f"toolcassette.adapters.{seam}")
     for package in packages:
         monkeypatch.setitem(sys.modules, package, None)
+    if seam == "openai_agents":
+        monkeypatch.setattr(module, "package", module.package.__wrapped__)
     if seam == "pydantic_ai":
-        monkeypatch.setattr(module, "_kinds", module._kinds.__wrapped__)
-        monkeypatch.setattr(module, "_package", module._package.__wrapped__)
+        models = importlib.import_module("toolcassette.adapters._pydantic_ai")
+        monkeypatch.setattr(models, "_kinds", models._kinds.__wrapped__)
+        monkeypatch.setattr(models, "package", models.package.__wrapped__)
     with pytest.raises(ModuleNotFoundError) as caught:
         use(module)
     assert f"pip install 'toolcassette[{seam.replace('_', '-')}]'" in str(caught.value)

@@ -283,7 +283,9 @@ def test_a_rule_that_matched_nothing_is_in_the_verdict(file):
     with tc.record(file, ["*"], redact=["badge", "pin"]) as session:
         live(echo)({"badge": "b"})
     assert session.verdict is not None
-    assert [note for note in session.verdict.notes if "matched nothing" in note] == ["rules of redaction that matched nothing: pin"]
+    assert [note for note in session.verdict.notes if "matched nothing" in note] == [
+        "rules of redaction that matched nothing: pin"
+    ]
 
 
 # -- what shows itself -----------------------------------------------------------------------------------------------

@@ -1,238 +1,249 @@
-"""Models of pydantic-ai: a ``WrapperModel`` whose requests are recorded and replayed.
+"""Agents of pydantic-ai: a capability that lets sessions record and replay every tool of an agent, and its model.
 
-    agent = Agent(cassette_model("openai:gpt-5"))
+    agent = Agent("openai:gpt-5", capabilities=[cassette()])
 
-Rule: what an agent sees is a response or a stream of events of pydantic-ai's own types, the same in both modes: those
-that were written down. The wrapped model is not asked in a replay.
+Theory. The capability stands at both ends of a call. Outermost, with the hooks of all other capabilities within, it
+sees what becomes of a call; at the inner end, as a toolset around the tools, it is the seam: what reaches it is
+recorded or replayed. A call that ends without having come to the seam was refused (it raises: a guard, an argument
+check, a deferral) or answered by something else (it gives a value), and the session is told so.
+
+Rule: what comes back is of the type that the tool's function promises today, and an error of the tool is its own again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
 import functools
+import typing
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcassette.contracts import contract_for, encode_args
-from toolcassette.engine import Call, ToolContract, session_for
-from toolcassette.identity import identify
+from toolcassette.adapters._pydantic_ai import cassette_model, package
+from toolcassette.contracts import ToolReturn, contract_for, encode_args
+from toolcassette.describe import ABSENT, Description, describe
+from toolcassette.engine import Call, ToolContract, composite_label, pushed, selecting, session_for
+from toolcassette.errors import CassetteError, UnrecordableValue
+from toolcassette.tools import default_registry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from toolcassette.engine import Member, Pending
     from toolcassette.identity import Rule
 
-__all__ = ["cassette_model"]
+__all__ = ["cassette", "cassette_model"]
 
-_INSTALL: Final = "cassette_model needs pydantic-ai: pip install 'toolcassette[pydantic-ai]'"
-_HEAD: Final = ("model_name", "provider_name", "provider_url")
-_TOOLS: Final = {"function_tools": "tools", "output_tools": "output_tools"}
+# What a call has come to, set at the outer end: a list that is no longer empty once the seam was reached.
+_trail: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("toolcassette_pydantic_ai", default=None)
+_CONTROL: Final = ("ModelRetry", "ToolFailed", "CallDeferred", "ApprovalRequired")
 
 
-def cassette_model(model: Any, *, name: str | None = None, rules: Sequence[Rule] = ()) -> Any:
-    """A model that asks ``model`` (an instance, or its name), and whose requests are calls at the boundary ``model``.
+def cassette(
+    *,
+    model: str | None = None,
+    rules: Sequence[Rule] = (),
+    errors: Iterable[type[Exception]] = (),
+    composites: Iterable[str] = (),
+) -> Any:
+    """A capability: ``Agent(..., capabilities=[cassette()])``. One serves any number of agents and sessions.
 
-    Sessions select them by ``name``, which is the wrapped model's id (``openai:gpt-5``) if not given. ``rules`` as in
-    ``wrap_model``. Raises ``ModuleNotFoundError`` without pydantic-ai.
+    Tools are selected by their names, the model by ``model``, which is its id (``openai:gpt-5``) if not given;
+    ``rules`` as in ``wrap_model``. ``errors`` are classes that a replayed tool raises as themselves. ``composites``
+    names the tools that run other agents: their bodies run in a replay too, and calls within lie below them in the
+    call path. Raises ``ModuleNotFoundError`` without pydantic-ai.
     """
-    return _kinds().model(model, name, tuple(rules))
+    names = frozenset([composites] if isinstance(composites, str) else composites)
+    return _kinds().capability(model, tuple(rules), tuple(errors), names)
 
 
-class _Package:
-    """What is used of pydantic-ai, looked up once."""
+class _Around:
+    """What the capability does."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        model: str | None,
+        rules: tuple[Rule, ...],
+        errors: tuple[type[Exception], ...],
+        composites: frozenset[str],
+    ) -> None:
+        self._model = model
+        self._rules = rules
+        self.composites = composites
+        self.promises = _Promises(errors)
+
+    def get_ordering(self) -> Any:
+        return _kinds().ordering(position="outermost")
+
+    def get_wrapper_model(self, model: Any) -> Any:
+        return cassette_model(model, name=self._model, rules=self._rules)
+
+    def get_wrapper_toolset(self, toolset: Any) -> Any:
+        return _kinds().toolset(toolset, self)
+
+    async def wrap_tool_validate(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
+        """Arguments that are refused are a call that was rejected."""
         try:
-            import pydantic_ai.exceptions
-            import pydantic_ai.messages
-            import pydantic_ai.models
-            import pydantic_ai.models.wrapper
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(_INSTALL, name=error.name) from None
-        exceptions: Any = pydantic_ai.exceptions
-        named = [getattr(exceptions, name) for name in exceptions.__all__]
-        self.errors = [kind for kind in named if isinstance(kind, type) and issubclass(kind, exceptions.AgentRunError)]
-        self.messages: Any = pydantic_ai.messages
-        self.streamed: Any = pydantic_ai.models.StreamedResponse
-        self.wrapper: Any = pydantic_ai.models.wrapper.WrapperModel
-        self.contract = ToolContract(contract_for(), self.errors, chunks=contract_for(), shape="async_iterator")
-        self._history: Any = self.messages.ModelMessagesTypeAdapter
-        self.events: Any = type(self._history)(self.messages.ModelResponseStreamEvent)
+            return await handler(args)
+        except _kinds().skip_validation:
+            raise
+        except Exception as error:
+            self._rejected(tool_def.name, error)
+            raise
 
-    def dump(self, messages: Any) -> Any:
-        """Messages as JSON, without the times at which they were made."""
-        return _timeless(self._history.dump_python(messages, mode="json"))
+    async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
+        trail: list[str] = []
+        token = _trail.set(trail)
+        try:
+            result = await handler(args)
+        except _kinds().skip_execution:
+            self._bypassed(tool_def.name, trail)
+            raise
+        except Exception as error:
+            if not trail:
+                self._rejected(tool_def.name, error)
+            raise
+        finally:
+            _trail.reset(token)
+        self._bypassed(tool_def.name, trail)
+        return result
 
-    def write(self, response: Any) -> Any:
-        """A response as JSON."""
-        return self._history.dump_python([response], mode="json")[0]
+    def _rejected(self, name: str, error: Exception) -> None:
+        session, _ = selecting(name)
+        if session is not None and not isinstance(error, CassetteError):
+            session.rejected(name)
 
-    def read(self, value: Any) -> Any:
-        """A response, of JSON."""
-        return self._history.validate_python([value])[0]
+    def _bypassed(self, name: str, trail: list[str]) -> None:
+        session, _ = selecting(name)
+        if session is not None and not trail:
+            session.bypassed(name)
 
 
-class _Asking:
-    """What the wrapper model does."""
+class _Seam:
+    """What the toolset does: it is around the real tools, and within all hooks."""
 
     wrapped: Any
+    around: _Around
 
-    def __init__(self, model: Any, name: str | None, rules: tuple[Rule, ...]) -> None:
-        mixed_in: Any = super()
-        mixed_in.__init__(model)
-        self._name = name or self.wrapped.model_id
-        self._rules = rules
-
-    async def request(self, messages: Any, model_settings: Any, model_request_parameters: Any) -> Any:
-        asked = (messages, model_settings, model_request_parameters)
-        session = session_for(self._name)
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        trail = _trail.get()
+        if trail is not None:
+            trail.append(name)
+        if name in self.around.composites:
+            session, matters = selecting(name)
+            if session is None:
+                with _below(name, tool_args) if matters else contextlib.nullcontext():
+                    return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+        else:
+            session = session_for(name)
         if session is None:
-            return await self.wrapped.request(*asked)
-        package = _package()
-        pending = self._begin(session, *asked, streams=False)
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+        pending = self.around.promises.begin(session, name, tool_args, tool)
         async with pending:
             if pending.runs_body:
-                pending.keep(package.write(await self.wrapped.request(*asked)))
-        return package.read(pending.outcome())
-
-    @contextlib.asynccontextmanager
-    async def request_stream(
-        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
-    ) -> AsyncGenerator[Any]:
-        asked = (messages, model_settings, model_request_parameters)
-        session = session_for(self._name)
-        async with contextlib.AsyncExitStack() as stack:
-            if session is None:
-                yield await stack.enter_async_context(self.wrapped.request_stream(*asked, run_context))
-                return
-            pending = self._begin(session, *asked, streams=True)
-            async with pending:
-                if pending.runs_body:
-                    real = await stack.enter_async_context(self.wrapped.request_stream(*asked, run_context))
-                    pending.keep(_items(real))
-            stream: Any = pending.outcome()
-            await stack.enter_async_context(contextlib.aclosing(stream))
-            yield _kinds().stream(stream, await anext(stream), model_request_parameters)
-
-    def _begin(self, session: Member, messages: Any, settings: Any, parameters: Any, *, streams: bool) -> Pending:
-        session.meet(self._name, ("pydantic-ai", self._name))
-        found = {field.name: getattr(parameters, field.name) for field in dataclasses.fields(parameters)}
-        request = {
-            "model": self.wrapped.model_id,
-            "messages": _package().dump(messages),
-            "settings": {} if settings is None else dict(settings),
-            **{key: [dataclasses.asdict(tool) for tool in found.pop(field)] for field, key in _TOOLS.items()},
-            "parameters": {name: value for name, value in found.items() if not name.startswith("_")},
-            "stream": streams,
-        }
-        args = identify(encode_args(request), self._rules)
-        return session.begin(Call(self._name, args, "model", session.place().path), _package().contract)
+                pending.keep(_kept(await self.wrapped.call_tool(name, tool_args, ctx, tool)))
+        return _handed_out(pending.outcome())
 
 
-async def _items(real: Any) -> AsyncIterator[object]:
-    """A stream of pydantic-ai as items to keep: who answers, each event, and the whole response at the end."""
-    package = _package()
-    head = {name: getattr(real, name) for name in _HEAD}
-    yield {**head, "timestamp": real.timestamp}
-    async for event in real:
-        yield {"event": _package().events.dump_python(event, mode="json")}
-    yield {"response": package.write(real.get())}
+def _below(name: str, args: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+    try:
+        return pushed(composite_label(name, encode_args(args)), numbered=True)
+    except UnrecordableValue as error:
+        raise error.of(name) from None
 
 
-class _Answering:
-    """A stream of events that a session hands out. What came so far is the response until the last item."""
+class _Promises:
+    """What the tools of an agent promise, by the functions that they are made of."""
 
-    def __init__(self, stream: Any, head: Any, parameters: Any) -> None:
-        mixed_in: Any = super()
-        mixed_in.__init__(model_request_parameters=parameters)
-        self._stream = stream
-        self._head = head
-        self._parts: dict[int, Any] = {}
-        self._whole: Any = None
-        self._reader: Any = None
+    def __init__(self, errors: tuple[type[Exception], ...]) -> None:
+        self._errors = errors
+        self._known: dict[tuple[str, int], tuple[object, Description]] = {}
 
-    def __aiter__(self) -> Any:
-        self._reader = self._reader or self._read()
-        return self._reader
+    def begin(self, session: Member, name: str, args: dict[str, Any], tool: Any) -> Pending:
+        """One call, not yet begun. Raises what the session makes of one that cannot be described."""
+        try:
+            arguments = encode_args(args, extensions=default_registry.extensions)
+            contract, identity = self._of(name, _function_of(tool))
+        except UnrecordableValue as error:
+            raise session.refuse(error.of(name), name) from None
+        session.meet(name, identity)
+        return session.begin(Call(name, arguments, "tool", session.place().path), contract)
 
-    async def _read(self) -> AsyncIterator[Any]:
-        async for item in self._stream:
-            if "response" in item:
-                self._whole = _package().read(item["response"])
-                continue
-            event = _package().events.validate_python(item["event"])
-            kind = event.event_kind
-            if kind == "part_start":
-                self._parts[event.index] = event.part
-            elif kind == "part_delta":
-                self._parts[event.index] = event.delta.apply(self._parts[event.index])
-            elif kind == "final_result":
-                self.final_result_event = event
-            yield event
-
-    async def _get_event_iterator(self) -> AsyncIterator[Any]:
-        async for event in self:
-            yield event
-
-    def get(self) -> Any:
-        if self._whole is not None:
-            return self._whole
-        parts = [self._parts[index] for index in sorted(self._parts)]
-        return _package().messages.ModelResponse(parts=parts, state="incomplete", **self._head)
-
-    async def close_stream(self) -> None:
-        await self._stream.aclose()
-
-    @property
-    def usage(self) -> Any:
-        return self.get().usage
-
-    @property
-    def timestamp(self) -> Any:
-        return self._head["timestamp"]
-
-    @property
-    def model_name(self) -> Any:
-        return self._head["model_name"]
-
-    @property
-    def provider_name(self) -> Any:
-        return self._head["provider_name"]
-
-    @property
-    def provider_url(self) -> Any:
-        return self._head["provider_url"]
+    def _of(self, name: str, function: Callable[..., Any] | None) -> tuple[ToolContract, object]:
+        extensions, errors = default_registry.extensions, (*_kinds().control, *self._errors)
+        if function is None:  # of a server, or of a toolset of one's own: values of builtin types
+            return ToolContract(contract_for(extensions=extensions), errors, extensions=extensions), name
+        key = name, id(function)
+        if key not in self._known:
+            returns = _returns(function)
+            tool = describe(
+                function, name=name, omit=(), errors=errors, returns=returns, omit_types=(), extensions=extensions
+            )
+            self._known[key] = function, tool  # with the function, so that its id stays its own
+        tool = self._known[key][1]
+        return tool.contract(), tool.identity
 
 
-@functools.cache
-def _package() -> _Package:
-    return _Package()
+def _function_of(tool: Any) -> Callable[..., Any] | None:
+    """The function that a tool was made of, under whatever wraps, renames or combines it; None where there is none."""
+    while hasattr(tool, "source_tool"):
+        tool = tool.source_tool
+    toolset = tool.toolset
+    while hasattr(toolset, "wrapped"):
+        toolset = toolset.wrapped
+    held = getattr(toolset, "tools", None)
+    name = getattr(tool, "original_name", None) or tool.tool_def.name
+    return getattr(held.get(name), "function", None) if isinstance(held, dict) else None
+
+
+def _returns(function: Callable[..., Any]) -> Any:
+    """The annotation of what the model is told, where a function says that more comes with it; else ``ABSENT``."""
+    try:
+        hint = typing.get_type_hints(function, include_extras=True).get("return")
+    except Exception:  # noqa: BLE001 - evaluating an annotation can raise anything; who describes the tool judges it
+        return ABSENT
+    if hint is _kinds().tool_return:
+        return Any
+    return typing.get_args(hint)[0] if typing.get_origin(hint) is _kinds().tool_return else ABSENT
+
+
+def _kept(result: Any) -> Any:
+    """What a tool gave, to be kept: a ``ToolReturn`` of pydantic-ai as one of ours."""
+    if not isinstance(result, _kinds().tool_return):
+        return result
+    beside = {"metadata": result.metadata, "tools": result.tools}
+    content = None if result.content is None else package().write_content(result.content)
+    return ToolReturn(result.return_value, meta={"content": content, **beside})
+
+
+def _handed_out(value: Any) -> Any:
+    if not isinstance(value, ToolReturn):
+        return value
+    meta = dict(value.meta or {})
+    content = meta.pop("content", None)
+    return _kinds().tool_return(
+        value.value, content=None if content is None else package().read_content(content), **meta
+    )
 
 
 @functools.cache
 def _kinds() -> Any:
-    package = _package()
-    return _Kinds(
-        model=type("CassetteModel", (_Asking, package.wrapper), {}),
-        stream=type("CassetteStream", (_Answering, package.streamed), {}),
-    )
+    return _Kinds()
 
 
-@dataclasses.dataclass(frozen=True)
 class _Kinds:
-    """The classes above as classes of pydantic-ai."""
+    """The classes above as classes of pydantic-ai, and those of its own that are asked for."""
 
-    model: Any
-    stream: Any
-
-
-def _timeless(value: Any) -> Any:
-    """Messages and their parts without ``timestamp``, which no model is told; data within them stays as it is."""
-    if isinstance(value, list):
-        return [_timeless(item) for item in value]
-    if isinstance(value, dict) and ("part_kind" in value or "kind" in value):
-        return {
-            key: _timeless(member) if key == "parts" else member for key, member in value.items() if key != "timestamp"
-        }
-    return value
+    def __init__(self) -> None:
+        used = package()
+        exceptions: Any = used.exceptions
+        self.control = tuple(getattr(exceptions, name) for name in _CONTROL)
+        self.skip_validation = exceptions.SkipToolValidation
+        self.skip_execution = exceptions.SkipToolExecution
+        self.ordering: Any = used.capabilities.CapabilityOrdering
+        self.tool_return: Any = used.messages.ToolReturn
+        self.capability: Any = type("CassetteCapability", (_Around, used.capabilities.AbstractCapability), {})
+        members = {"__annotations__": {"around": Any}}
+        self.toolset: Any = dataclasses.dataclass(
+            type("CassetteToolset", (_Seam, used.toolsets.WrapperToolset), members)
+        )

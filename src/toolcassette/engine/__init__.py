@@ -30,7 +30,7 @@ from toolcassette.engine.live import Live
 from toolcassette.engine.mismatch import differences
 from toolcassette.engine.offload import off_loop
 from toolcassette.engine.order import ORDERS
-from toolcassette.engine.path import composite_label, pushed, scope
+from toolcassette.engine.path import composite_label, pushed, scope, scope_label
 from toolcassette.engine.planted import planted as planted_secrets
 from toolcassette.engine.playback import COMPLETIONS
 from toolcassette.engine.proof import sign_published, stale_note
@@ -78,6 +78,7 @@ __all__ = [
     "pushed",
     "read",
     "scope",
+    "scope_label",
     "selecting",
     "session_for",
     "shape_of",

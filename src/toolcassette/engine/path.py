@@ -32,7 +32,7 @@ from toolcassette.redaction import masked, masked_text
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["Frame", "composite_label", "enter_root", "leave_root", "place_in", "pushed", "scope"]
+__all__ = ["Frame", "composite_label", "enter_root", "leave_root", "place_in", "pushed", "scope", "scope_label"]
 
 _DIGEST_HEX: Final = 16
 _ESCAPED: Final = frozenset("/#:%")
@@ -95,9 +95,14 @@ def scope(label: str, *, key: object = None) -> Generator[None]:
     """
     if not label:
         raise ValueError("a scope needs a label")
-    name = _escape(label) if key is None else f"{_escape(label)}:{_escape_key(masked_text(str(key)))}"
+    name = scope_label(label) if key is None else f"{scope_label(label)}:{_escape_key(masked_text(str(key)))}"
     with pushed(name, numbered=False):
         yield
+
+
+def scope_label(name: str) -> str:
+    """What a scope of this name is called in a path."""
+    return _escape(name)
 
 
 def _escape_key(key: str) -> str:
