@@ -213,6 +213,7 @@ NOT_PUBLISHED_REASONS: Mapping[str, str] = {
     "block_raised": "the recorded block raised; pass publish_on_error=True to keep such recordings",
     "unfinished": "its process ended before the recording was complete; record again",
     "late_child": "a selected call was made below a scope that had ended; end the tasks of a scope before it",
+    "bypassed": "something outside answered in the place of a selected tool; switch that off while recording",
     "nested": "a selected tool ran inside another selected tool; select the outer or the inner one, not both",
 }
 

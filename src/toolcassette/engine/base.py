@@ -37,6 +37,7 @@ class Session(abc.ABC):
         self.verdict: Verdict | None = None
         self._state = "new"  # new -> open -> closed; forked in a child process
         self._met: dict[str, object] = {}  # tool name -> what function it was
+        self._rejected: list[str] = []  # tools of selected calls that a framework refused; a list appends whole
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._state}>"
@@ -89,6 +90,28 @@ class Session(abc.ABC):
     def stray(self, tool: str, effect: str | None = None) -> CassetteError:
         """Note that a tool was called that may not run beside this session; the error to raise."""
         return NotSelected(tool, effect)
+
+    def rejected(self, tool: str) -> None:
+        """A framework refused a call of this tool (approval, guardrail, argument check) before it came to us.
+
+        Counted where the session selects the tool. Raises ``SessionClosed``.
+        """
+        if self.selects(tool):
+            self._ensure_open(tool)
+            self._rejected.append(tool)
+
+    def bypassed(self, tool: str) -> None:
+        """Something outside answered a call of this tool in our place.
+
+        Where the session selects the tool, a recording is not published. Raises ``SessionClosed``, and replaying
+        ``CassetteMismatch``, which poisons.
+        """
+        if self.selects(tool):
+            self._ensure_open(tool)
+            self._note_bypassed(tool)
+
+    def _note_bypassed(self, tool: str) -> None:  # noqa: B027 - a live session has nothing to note
+        """See ``bypassed``; nothing where nothing is recorded or replayed."""
 
     @abc.abstractmethod
     def _open(self) -> None:

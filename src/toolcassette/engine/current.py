@@ -92,6 +92,14 @@ class Member(Protocol):
         """Note that a tool was called that may not run beside this session; the error to raise."""
         ...
 
+    def rejected(self, tool: str) -> None:
+        """A framework refused a call of this tool before it came to us."""
+        ...
+
+    def bypassed(self, tool: str) -> None:
+        """Something outside answered a call of this tool in our place."""
+        ...
+
     def forget(self) -> None:
         """Close without a trace: we are a forked child."""
         ...

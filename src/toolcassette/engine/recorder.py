@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVarTuple
+from typing import TYPE_CHECKING, ClassVar, TypeVarTuple
 
 from toolcassette.engine import current
 from toolcassette.engine.base import Session
@@ -27,7 +27,7 @@ from toolcassette.engine.publication import publish, read, refuse_foreign
 from toolcassette.engine.recording import Inside, NestedCall, RecordingCall, inside
 from toolcassette.engine.redacting import RecordedRedaction
 from toolcassette.engine.selection import unused_note
-from toolcassette.engine.verdict import Verdict, unused_rules_note
+from toolcassette.engine.verdict import SHUFFLED_NOTE, Verdict, unused_rules_note
 from toolcassette.errors import CassetteError, FormatError, IncludeUnused, NestedSelection, NotPublished, printable
 from toolcassette.format import Writer
 
@@ -43,11 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["Recorder"]
 
 _Parts = TypeVarTuple("_Parts")
-
-_SHUFFLED_NOTE: Final = (
-    "calls that overlap were begun by several threads, or by a scheduler that shuffles: their start order need not "
-    "repeat; record with order='causal'"
-)
 
 
 class Recorder(Session):
@@ -118,6 +113,9 @@ class Recorder(Session):
         with self._lock:
             self.ready(tool)
             self._unrecorded = self._unrecorded or found
+
+    def _note_bypassed(self, tool: str) -> None:
+        self._note_unrecorded(NotPublished("bypassed", detail=printable(tool)), tool)
 
     def refuse(self, error: CassetteError, tool: str) -> CassetteError:
         """Poison: a call whose arguments cannot be kept must not run."""
@@ -355,7 +353,7 @@ class Recorder(Session):
         unused = self._selection.unused()
         words = unused_note(unused)
         if self._shuffled and self._settings.order == "strict":
-            words.append(_SHUFFLED_NOTE)
+            words.append(SHUFFLED_NOTE)
         if self._redaction is not None:
             words += unused_rules_note(self._redaction.unused())
         return Verdict(
@@ -374,14 +372,14 @@ class Recorder(Session):
             (self._unrecorded is not None, lambda: self._unrecorded),
             (error is not None and not settings.publish_on_error, lambda: NotPublished("block_raised")),
             (grammar.open_calls > 0, lambda: NotPublished("open_call", detail=f"{grammar.open_calls} open")),
-            (grammar.calls == 0 and not settings.allow_empty, lambda: NotPublished("empty")),
+            (not grammar.calls and not self._rejected and not settings.allow_empty, lambda: NotPublished("empty")),
             (bool(unused) and settings.strict_include, lambda: IncludeUnused(unused)),
         )
         return next((make() for applies, make in reasons if applies), None)
 
     def _publish(self, spool: Spool) -> str:
         try:
-            spool.append(self._writer.complete())
+            spool.append(self._writer.complete(rejected=len(self._rejected)))
         except FormatError as refused:  # a call began while we were ending
             raise NotPublished("open_call") from refused
         if self._settings.publish:

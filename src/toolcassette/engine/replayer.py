@@ -121,6 +121,12 @@ class Replayer(Session):
         self._stray = self._stray or error
         return error
 
+    def _note_bypassed(self, tool: str) -> None:
+        path = self.place().path
+        raise self._played.poison(
+            CassetteMismatch("bypassed", tool=tool, path=path, ordinal=self._played.order.cursor(path))
+        )
+
     # -- one call: what replaying.Deck asks -----------------------------------------------------------------------
 
     def take(self, call: Call) -> int:
@@ -318,6 +324,8 @@ class Replayer(Session):
         self._release()
         unused = self._unused()
         why: CassetteError | None = self._played.first or self._stray
+        if why is None:
+            why = self._rejections_differ()
         if why is None and left and not self._settings.allow_unconsumed:
             why = UnconsumedCalls(left)
         if why is None and unused and self._settings.strict_include:
@@ -330,6 +338,15 @@ class Replayer(Session):
             error=why,
             notes=(*unused_note(unused), *unused_rules_note(self._played.likeness.unused()), *self._played.notes),
         )
+
+    def _rejections_differ(self) -> CassetteMismatch | None:
+        """What there is to say of the calls that a framework refused; fewer may be left over like calls."""
+        now, recorded = self._rejected, self.cassette.complete.rejected
+        if len(now) == recorded or (len(now) < recorded and self._settings.allow_unconsumed):
+            return None
+        tool = now[recorded] if len(now) > recorded else ""
+        advice = f"{len(now)} rejected, {recorded} when recorded; mend what rejects calls, or record again"
+        return CassetteMismatch("rejected_differs", tool=tool or "(any)", advice=advice)
 
     def _left_over(self) -> tuple[LeftOver, ...]:
         consumed = self._played.order.consumed

@@ -7,14 +7,19 @@ what their tools raise.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolcassette.errors import CassetteError, LeftOver
 
-__all__ = ["Verdict", "unused_rules_note"]
+__all__ = ["SHUFFLED_NOTE", "Verdict", "unused_rules_note"]
+
+SHUFFLED_NOTE: Final = (
+    "calls that overlap were begun by several threads, or by a scheduler that shuffles: their start order need not "
+    "repeat; record with order='causal'"
+)
 
 
 def unused_rules_note(ids: Sequence[str]) -> list[str]:
