@@ -1,6 +1,7 @@
-"""The raw ``anthropic`` client: its requests, recorded and replayed by its official middleware.
+"""The raw ``anthropic`` client and its tool runner: requests, recorded and replayed by its middleware, and tools.
 
     client = cassette_client(anthropic.Anthropic())
+    runner = client.beta.messages.tool_runner(tools=cassette_tools([weather]), ...)
 
 The middleware runs inside the client's retry loop: one record for each attempt. It sees no authentication headers.
 
@@ -9,10 +10,12 @@ Rule: what a replay hands out goes through the client's own parser, also when it
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from toolcassette.adapters._calls import Calls
 from toolcassette.adapters._http import (
     Wire,
     content_of,
@@ -23,6 +26,8 @@ from toolcassette.adapters._http import (
     wire_errors,
 )
 from toolcassette.adapters._transport import kinds_of, module_of
+from toolcassette.contracts import Extensions, contract_for
+from toolcassette.engine import ToolContract
 from toolcassette.errors import UnrecordableValue
 
 if TYPE_CHECKING:
@@ -31,10 +36,11 @@ if TYPE_CHECKING:
     from toolcassette.engine import Member, Pending
     from toolcassette.identity import Rule
 
-__all__ = ["cassette_client"]
+__all__ = ["cassette_client", "cassette_tools"]
 
 _C = TypeVar("_C")
-_INSTALL: Final = "cassette_client needs anthropic: pip install 'toolcassette[anthropic]'"
+_T = TypeVar("_T")
+_INSTALL: Final = "{} needs anthropic: pip install 'toolcassette[anthropic]'"
 
 
 def cassette_client(client: _C, *, name: str = "anthropic", rules: Sequence[Rule] = ()) -> _C:
@@ -43,7 +49,7 @@ def cassette_client(client: _C, *, name: str = "anthropic", rules: Sequence[Rule
     They are calls at the boundary ``model``. ``rules`` as in ``wrap_model``; the body of a request is under ``json``.
     Raises ``TypeError`` for what is no such client, ``ModuleNotFoundError`` without anthropic.
     """
-    package = _package()
+    package = _package("cassette_client")
     if not isinstance(client, (package.Anthropic, package.AsyncAnthropic)):
         message = "cassette_client takes an Anthropic or AsyncAnthropic client"
         raise TypeError(message)
@@ -53,11 +59,42 @@ def cassette_client(client: _C, *, name: str = "anthropic", rules: Sequence[Rule
     return cast("_C", middleware.client)
 
 
-def _package() -> Any:
+def cassette_tools(
+    tools: Iterable[_T], *, agents: Iterable[str] = (), errors: Sequence[type[Exception]] = ()
+) -> list[_T]:
+    """Copies of runnable tools (``beta_tool``, ``beta_async_tool``), for a tool runner; selected by their names.
+
+    What cannot be run here, tools of the provider, stays as it is. ``agents``: tools whose body runs an agent; unless a
+    session selects one itself, it runs in both modes and its calls lie below it in the call path. ``errors`` are
+    classes of exceptions that a replay raises as themselves; ``ToolError`` is one. Raises ``ModuleNotFoundError``
+    without anthropic.
+    """
+    _package("cassette_tools")
+    from anthropic.lib.tools import ToolError
+
+    extensions = Extensions()
+    extensions.register_error(ToolError, lambda error: _result(error.content), ToolError)
+    contract = ToolContract(contract_for(), errors, extensions=extensions)
+    calls = Calls(contract, agents, arguments=dict, value=_result)
+    found: list[_T] = []
+    for tool in tools:
+        stand_in: Any = copy.copy(tool)
+        if callable(getattr(tool, "call", None)):
+            stand_in.call = calls.wrap(stand_in.name, stand_in.call)
+        found.append(stand_in)
+    return found
+
+
+def _result(content: Any) -> Any:
+    """What a tool hands a model: text, or blocks."""
+    return content if isinstance(content, str) else list(content)
+
+
+def _package(use: str = "cassette_client") -> Any:
     try:
         import anthropic
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(_INSTALL, name=error.name) from None
+        raise ModuleNotFoundError(_INSTALL.format(use), name=error.name) from None
     return anthropic
 
 
