@@ -74,7 +74,9 @@ class Door(NamedTuple):
 DOORS: Mapping[str, Door] = {
     "agents": Door((f"{ROOT}.adapters._openai_agents",)),
     "anthropic": Door((f"{ROOT}.adapters.anthropic",)),
-    "anyio": Door((f"{ROOT}.engine.aio",)),
+    "anyio": Door(
+        (f"{ROOT}.engine.aio", f"{ROOT}.adapters._rpc", f"{ROOT}.adapters.mcp", f"{ROOT}.adapters.mcp_stdio")
+    ),
     "attr": Door((f"{ROOT}.contracts",), one=True),
     "attrs": Door((f"{ROOT}.contracts",), one=True),
     "click": Door((f"{ROOT}.cli",)),
@@ -83,6 +85,9 @@ DOORS: Mapping[str, Door] = {
     "langchain_core": Door((f"{ROOT}.adapters._langchain",)),
     "langgraph": Door((f"{ROOT}.adapters._langchain",)),
     "jsonschema": Door((f"{ROOT}.contracts",), one=True),
+    "fastmcp": Door((f"{ROOT}.adapters.fastmcp",)),
+    "mcp": Door((f"{ROOT}.adapters.mcp",)),
+    "mcp_types": Door((f"{ROOT}.adapters.fastmcp", f"{ROOT}.adapters.mcp")),  # of SDK 2.x
     "msgspec": Door((f"{ROOT}.format", f"{ROOT}.contracts", f"{ROOT}.cli")),
     "openai": Door((f"{ROOT}.adapters.openai",)),
     "opentelemetry": Door((f"{ROOT}.telemetry",)),

@@ -26,9 +26,17 @@ from toolcassette.stores import store_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolcassette.engine import Member, Session
+    from toolcassette.engine import Member, Session, Verdict
 
-__all__ = ["SESSION_VARIABLES", "STATUS_VARIABLE", "Status", "environment", "read_status"]
+__all__ = [
+    "SESSION_VARIABLES",
+    "STATUS_VARIABLE",
+    "Status",
+    "claim_status",
+    "environment",
+    "read_status",
+    "write_status",
+]
 
 STATUS_VARIABLE: Final = "TOOLCASSETTE_STATUS"  # path of the status file, which must not exist yet
 OPTIONS_VARIABLE: Final = "TOOLCASSETTE_OPTIONS"  # JSON object of the options that differ from their default
@@ -55,7 +63,7 @@ class Status:
     @property
     def ok(self) -> bool:
         """True if the session ended, and without an error."""
-        return self.code is None and self.outcome in ("finished", "consumed")
+        return self.code is None and self.outcome in ("finished", "published", "unchanged", "consumed")
 
 
 def environment(
@@ -85,6 +93,26 @@ def environment(
         OPTIONS_VARIABLE: json.dumps(changed),
     }
     return variables if include is None else {**variables, INCLUDE_VARIABLE: ",".join(include)}
+
+
+def claim_status(path: str) -> None:
+    """Make the status file, which must not exist yet, and say that a session is open. Raises ``OSError``."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    _write(path, Status())
+
+
+def write_status(path: str, verdict: Verdict, *, refused: str = "") -> None:
+    """Say in the status file how a session ended. ``refused``: why it counts as failed, in its own words or beside."""
+    _write(path, _status_of(verdict, refused))
+
+
+def _status_of(verdict: Verdict, refused: str = "") -> Status:
+    status = Status(outcome=verdict.outcome, calls=verdict.calls, exit_status=0, notes=verdict.notes)
+    if verdict.error is None and not refused:
+        return status
+    failed = _failed(verdict.error) if verdict.error is not None else Status(outcome="failed", code="CASSETTE_ENDED")
+    message = refused or failed.message
+    return dataclasses.replace(status, code=failed.code, message=message, exit_status=failed.exit_status)
 
 
 def read_status(path: str) -> Status | None:
@@ -146,8 +174,7 @@ class _Process:
     def _begin(self, path: str) -> CassetteError | ValueError | None:
         """Claim the status file and open the session. Returns why that cannot be: the same for every call."""
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            _write(path, Status())
+            claim_status(path)
         except FileExistsError:
             return NoSession("other_process", tool="")
         except OSError as error:
@@ -165,12 +192,7 @@ class _Process:
     def _end(self, path: str, owner: int) -> None:
         if os.getpid() != owner or self._session is None:
             return  # a forked child leaves the interpreter too
-        verdict = self._session.close()
-        status = Status(outcome=verdict.outcome, calls=verdict.calls, exit_status=0, notes=verdict.notes)
-        if verdict.error is not None:
-            failed = _failed(verdict.error)
-            status = dataclasses.replace(failed, outcome=verdict.outcome, calls=verdict.calls, notes=verdict.notes)
-        _write(path, status)
+        write_status(path, self._session.close())
 
 
 def _selection() -> Selection | None:

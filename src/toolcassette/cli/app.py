@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from toolcassette import __version__
+from toolcassette.cli.checking import check_verb
 from toolcassette.cli.inspecting import inspect_verb
 from toolcassette.cli.keys import keygen_verb
 from toolcassette.cli.locking import lock_verb
 from toolcassette.cli.looking import ls_verb, schema_verb, verify_verb
+from toolcassette.cli.mcp import mcp_group
 from toolcassette.cli.merging import merge_verb
 from toolcassette.cli.outlet import complain, finish, mute, ready_streams
 from toolcassette.cli.proving import check_proof_verb, prove_verb
@@ -71,6 +73,8 @@ for _verb in (
     lock_verb,
     prove_verb,
     sign_verb,
+    check_verb,
+    mcp_group,
 ):
     _app.add_command(_verb)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from toolcassette.crypto import Signer
     from toolcassette.process import Status
 
-__all__ = ["record_verb", "replay_verb"]
+__all__ = ["record_verb", "redaction_flags", "replay_verb", "session_options"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -66,6 +66,20 @@ def _redaction(
     }
 
 
+def redaction_flags(verb: _F) -> _F:
+    """The flags that say what is redacted; ``session_options`` takes their values."""
+    for option in reversed(_REDACTION):
+        verb = option(verb)
+    return verb
+
+
+def session_options(
+    redact: Sequence[str], no_redact: bool, normalize: Sequence[str], secret_env: Sequence[str], **told: Any
+) -> Options:
+    """The options of a session, of the flags of redaction and others. Raises ``click.UsageError``."""
+    return _options(**_redaction(redact, no_redact, normalize, secret_env), **told)
+
+
 def _options(**told: Any) -> Options:
     """The options of a session. Raises ``click.UsageError`` for one that cannot be."""
     try:
@@ -78,8 +92,7 @@ def _command(verb: _F) -> _F:
     """The arguments that both verbs take."""
     verb = click.argument("command", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)(verb)
     verb = click.argument("file", metavar="FILE")(verb)
-    for option in reversed(_REDACTION):
-        verb = option(verb)
+    verb = redaction_flags(verb)
     return click.option(
         "--strict-include/--no-strict-include",
         default=True,
