@@ -117,6 +117,19 @@ def test_the_environments_secrets(file, monkeypatch):
     replay(file, lambda: dead(echo)(said.replace("zK4mQ9xW2pT7vB5nR8", "another-1-zK4mQ9xW2pT7v")))
 
 
+def test_what_the_environment_holds_beside_secrets(file, tmp_path, monkeypatch):
+    """A shell keeps its directory in PWD, credentials are often a file's, and nobody learns how many there are."""
+    folder = tmp_path / "zK4mQ9xW2pT7vB5nR8"
+    folder.mkdir()
+    monkeypatch.setenv("PWD", str(folder))
+    monkeypatch.setenv("OLDPWD", "/gone/hJ3cF6dS1gL0yU9eA7")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(folder))
+    monkeypatch.setenv("OTHER_TOKEN", "hJ3cF6dS1gL0yU9eA7-x")
+    said = f"{folder} /gone/hJ3cF6dS1gL0yU9eA7"
+    record(file, lambda: live(echo)({"said": said, "password": "a"}))
+    assert args(file) == {"said": said, "password": {"$tc": "redacted", "n": 1, "rule": "password"}}
+
+
 BAD = {
     "no name": [""],
     "no letters": ["--"],

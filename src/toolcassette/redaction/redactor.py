@@ -55,7 +55,7 @@ class Redactor:
         self._lock = threading.RLock()
         for rule, values in (("declared", declared), ("env", environment)):
             for value in values:
-                self.secrets.everywhere(value, rule, surely=True)
+                self.secrets.expect(value, rule, surely=True)
         self.starts_with = self.secrets.known  # what is known before the first call
         self._always = any(rule.kind != "name" for rule in rules.own)
         self._own_needles = tuple(rule.what[-1].encode() for rule in rules.own if rule.kind == "name")

@@ -30,6 +30,7 @@ _EVERYWHERE_MIN: Final = 12
 _DIFFERENT_MIN: Final = 6
 _BITS_MIN: Final = 2.7  # of entropy a character; English words have about 3, but see _kinds
 _PASSPHRASE_MIN: Final = 24  # characters; so long, even small letters alone are no name of anything
+_DIRECTORIES: Final = frozenset({"PWD", "OLDPWD"})
 _FRAGMENT: Final = re.compile(rb"[A-Za-z0-9]{4,}")
 
 
@@ -52,9 +53,20 @@ def _kinds(value: str) -> bool:
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> list[str]:
-    """The values of the environment variables whose names are those of secrets; the short and plain ones are left."""
+    """The values of the environment variables whose names are those of secrets; the short and plain ones are left.
+
+    So are paths: a shell keeps its working directory in ``PWD``, and a name like ``..._CREDENTIALS`` is often a file's.
+    """
     env = os.environ if environ is None else environ
-    return [value for name, value in env.items() if secret_name(name) is not None and is_random(value)]
+    return [
+        value
+        for name, value in env.items()
+        if name not in _DIRECTORIES and secret_name(name) is not None and is_random(value) and not _is_path(value)
+    ]
+
+
+def _is_path(value: str) -> bool:
+    return os.path.isabs(value) and os.path.lexists(value)  # noqa: PTH117 - a text that may be none
 
 
 class Secrets:
@@ -63,7 +75,7 @@ class Secrets:
     def __init__(self, first: int) -> None:
         self._first = first
         self._refs: dict[str, Ref] = {}
-        self._everywhere: dict[str, Ref] = {}
+        self._everywhere: dict[str, str] = {}  # text -> the rule that made it known
         self._pattern: re.Pattern[str] | None = None
         self._run_min = RUN_MIN
         self.needles: tuple[bytes, ...] | None = ()  # None: only a full look can tell
@@ -96,18 +108,23 @@ class Secrets:
     def everywhere(self, value: str, rule: str, *, surely: bool = False) -> Ref:
         """As ``ref``; from now on the text is looked for everywhere, ``surely`` or if it is random enough."""
         found = self.ref(value, rule)
+        self.expect(value, rule, surely=surely)
+        return found
+
+    def expect(self, value: str, rule: str, *, surely: bool = False) -> None:
+        """As ``everywhere``, for a text that was not seen yet: it gets its number when it is."""
         if value not in self._everywhere and (surely or (value not in self.names and is_random(value))):
-            self._everywhere[value] = found
+            self._everywhere[value] = rule
             self._pattern = re.compile("|".join(map(re.escape, sorted(self._everywhere, key=len, reverse=True))))
             self.needles = _needles(self._everywhere)
             self._run_min = min(self._run_min, -(-4 * len(value.encode("utf-8", "surrogatepass")) // 3))
-        return found
 
     def found_in(self, text: str) -> list[tuple[int, int, Ref]]:
         """Where in a text known secrets stand."""
         if self._pattern is None:
             return []
-        return [(m.start(), m.end(), self._everywhere[m.group()]) for m in self._pattern.finditer(text)]
+        found = self._pattern.finditer(text)
+        return [(m.start(), m.end(), self.ref(m.group(), self._everywhere[m.group()])) for m in found]
 
     def begins_in(self, text: str, within: int) -> int:
         """Where in the last ``within`` characters the longest beginning of a known secret stands; else the length."""
