@@ -14,7 +14,6 @@ import os
 from typing import TYPE_CHECKING
 
 from toolcassette.engine import read
-from toolcassette.errors import FormatError
 from toolcassette.folders import cassette_files
 from toolcassette.format import LINE_BYTES_CEILING, Reader
 from toolcassette.stores import FileStore
@@ -89,17 +88,18 @@ def merge_cassettes(
 
 def _fate(store: Store, path: str, target: str) -> str:
     """What a cassette is to the destination: ``new``, the ``same`` as what is there, or an ``other`` one."""
-    try:
-        old = read(store, target)
-    except FormatError:
+    here, there = verify(path, store=store), verify(target, store=store)
+    if there.state == "absent":
         return "new"
-    return "same" if read(store, path).content() == old.content() else "other"
+    if here.encrypted or there.encrypted:  # what they say is for their recipients to know
+        return "same" if here.head == there.head else "other"
+    return "same" if read(store, path).content() == read(store, target).content() else "other"
 
 
 def _copy(store: Store, path: str, target: str, *, replace: bool) -> None:
     reader = Reader(line_bytes_max=LINE_BYTES_CEILING)
     with store.open(path) as source:
-        spool = store.create(target, cassette_id=read(store, path).header.cassette, replace=replace)
+        spool = store.create(target, cassette_id=verify(path, store=store).cassette or "", replace=replace)
         try:
             for block in source.blocks():
                 spool.append(block)
