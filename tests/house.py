@@ -41,6 +41,7 @@ FLOORS: Mapping[str, int] = {
     "surveying": 5,
     "proving": 6,
     "recover": 6,
+    "rewrapping": 6,
     "signing": 6,
     "session": 6,
     "tools": 7,

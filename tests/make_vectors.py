@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.format import vectors_accepted, vectors_refused
+from tests.format import vectors_accepted, vectors_encrypted, vectors_refused
 from toolcassette.format import json_schemas
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ SCHEMAS = Path(__file__).resolve().parent.parent / "schemas" / "v1"
 
 def vectors() -> list[Vector]:
     """All of them, in the order of ``vectors.json``."""
-    made = [v for group in (*vectors_accepted.groups(), *vectors_refused.groups()) for v in group]
+    encrypted = vectors_encrypted.accepted(), vectors_encrypted.opened(), vectors_encrypted.refused()
+    made = [v for group in (*vectors_accepted.groups(), *vectors_refused.groups(), *encrypted) for v in group]
     assert len({v.name for v in made}) == len(made), "two vectors of one name"
     return made
 

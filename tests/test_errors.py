@@ -17,8 +17,9 @@ import toolcassette as tc
 from tests.engine.doubles import NAME, WatchedStore, resealed
 from tests.stores.conftest import FaultyOps
 from toolcassette import errors
-from toolcassette.crypto import Note, Signer
+from toolcassette.crypto import Identity, Note, Signer
 from toolcassette.engine.path import scope
+from toolcassette.format.chain import Chain
 from toolcassette.process import STATUS_VARIABLE, _Process
 from toolcassette.reasons import (
     COULD_NOT_JUDGE,
@@ -43,6 +44,7 @@ EXAMPLES: list[errors.CassetteError] = [
     tc.NestedSelection(tool="in", inside="out"),
     tc.IncludeUnused(["a", "b*"]),
     tc.SignatureError("signature_wrong", key="ci.example/recorder"),
+    tc.EncryptionError("forged", frame=3),
     tc.UnrecordableValue(json_path="$.a", type_name="object", why="has no form").of("t"),
     tc.RedactionError("rule_failed", rule="mine", json_path="$.a", detail="OSError").of("t"),
     tc.SecretFound([(1, "$.args.key", "api-key")]),
@@ -93,6 +95,7 @@ def test_exit_statuses():
         "FormatError": 2,  # by reason, see below
         "StoreError": 2,
         "CassetteExists": 2,
+        "EncryptionError": 2,  # by reason, see below
     }
 
 
@@ -118,6 +121,18 @@ def test_every_signature_reason_has_words(reason):
     assert str(error) == f"{what}: ann ({reason}); {advice}"
     assert (error.reason, error.key, error.exit_status) == (reason, "ann", exit_status)
     assert str(tc.SignatureError(reason)) == f"{what} ({reason}); {advice}"
+
+
+@pytest.mark.parametrize("reason", errors.ENCRYPTION_REASONS)
+def test_every_encryption_reason_has_words(reason):
+    what, advice, exit_status = errors.ENCRYPTION_REASONS[reason]
+    assert what
+    assert advice
+    error = tc.EncryptionError(reason, frame=7)
+    assert str(error) == f"{what} at frame 7 ({reason}); {advice}"
+    assert (error.reason, error.frame, error.exit_status) == (reason, 7, exit_status)
+    assert exit_status in (1, 2)
+    assert " at frame" not in str(tc.EncryptionError(reason))
 
 
 @pytest.mark.parametrize("reason", errors.MISMATCH_REASONS)
@@ -379,6 +394,38 @@ def unsigned(scene: Scene) -> None:
         pass
 
 
+def encrypted(scene: Scene) -> Path:
+    """A cassette, and the identity that opens it."""
+    identity = scene.folder / "identity"
+    identity.write_bytes(Identity.from_seed(bytes(32)).to_bytes())
+    with scene.record(recipients=[str(Identity.from_seed(bytes(32)).recipient)]):
+        scene.echo(CANARY)
+    return identity
+
+
+def without_identity(scene: Scene) -> None:
+    encrypted(scene)
+    tc.read_cassette(scene.file)
+
+
+def wrong_identity(scene: Scene) -> None:
+    encrypted(scene).write_bytes(Identity.from_seed(bytes([1] * 32)).to_bytes())
+    tc.read_cassette(scene.file, identities=[str(scene.folder / "identity")])
+
+
+def forged(scene: Scene) -> None:
+    identity = encrypted(scene)
+    chain, lines = Chain(), scene.file.read_bytes().splitlines()
+    lines[1] = lines[1].replace(b'"enc":"', b'"enc":"AAAA')
+    scene.file.write_bytes(b"".join(chain.link(line[: line.rindex(b',"prev":"')]) for line in lines))
+    tc.read_cassette(scene.file, identities=[str(identity)])
+
+
+def identity_that_is_gone(scene: Scene) -> None:
+    encrypted(scene).unlink()
+    tc.read_cassette(scene.file, identities=[str(scene.folder / "identity")])
+
+
 def stale_signature(scene: Scene) -> None:
     keys = signed(scene)
     with tc.record(scene.file, ["echo"], replace=True):
@@ -574,6 +621,10 @@ SCENES: list[tuple[Callable[[Scene], Any], type[errors.CassetteError], str | Non
     (unsigned, tc.SignatureError, "signature_missing"),
     (stale_signature, tc.SignatureError, "signature_stale"),
     (wrong_signature, tc.SignatureError, "signature_wrong"),
+    (without_identity, tc.EncryptionError, "identity_missing"),
+    (wrong_identity, tc.EncryptionError, "identity_wrong"),
+    (forged, tc.EncryptionError, "forged"),
+    (identity_that_is_gone, tc.EncryptionError, "identity_unreadable"),
     (key_file_that_is_gone, tc.SignatureError, "key_unreadable"),
     (key_file_without_a_key, tc.SignatureError, "key_unusable"),
     (forbidden, tc.NoSession, "forbidden"),

@@ -230,6 +230,7 @@ def test_the_table_of_errors_is_complete() -> None:
     real = {kind.__name__: (kind.code, str(kind.exit_status)) for kind in error_classes()}
     real["FormatError"] = (tc.FormatError.code, "1 or 2")  # by its reason
     real["SignatureError"] = (tc.SignatureError.code, "1 or 2")  # by its reason
+    real["EncryptionError"] = (tc.EncryptionError.code, "1 or 2")  # by its reason
     assert shown == real
 
 
@@ -238,6 +239,7 @@ def test_the_table_of_errors_is_complete() -> None:
     [
         ("### Mismatch reasons", errors.MISMATCH_REASONS),
         ("### Signature reasons", errors.SIGNATURE_REASONS),
+        ("### Encryption reasons", errors.ENCRYPTION_REASONS),
         ("### Why nothing was published", reasons.NOT_PUBLISHED_REASONS),
         ("### Why a call has no session", reasons.NO_SESSION_REASONS),
     ],
@@ -264,6 +266,11 @@ def is_test(name: str) -> bool:
 def test_the_exit_statuses_of_signature_reasons_are_true() -> None:
     shown = {codes_in(row[0])[0]: int(row[1]) for row in rows_of(read("README.md"), "### Signature reasons")}
     assert shown == {reason: tc.SignatureError(reason).exit_status for reason in errors.SIGNATURE_REASONS}
+
+
+def test_the_exit_statuses_of_encryption_reasons_are_true() -> None:
+    shown = {codes_in(row[0])[0]: int(row[1]) for row in rows_of(read("README.md"), "### Encryption reasons")}
+    assert shown == {reason: tc.EncryptionError(reason).exit_status for reason in errors.ENCRYPTION_REASONS}
 
 
 def test_the_table_of_states_is_complete() -> None:

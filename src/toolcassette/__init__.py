@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         CassetteMismatch,
         CassettePoisoned,
         ContractMismatch,
+        EncryptionError,
         FormatError,
         IncludeUnused,
         LeftOver,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from toolcassette.proving import ProvenCall, check_proof, prove
     from toolcassette.recover import Recovery, recover
     from toolcassette.redaction import Redact
+    from toolcassette.rewrapping import rewrap
     from toolcassette.scan import SecretPlace, scan
     from toolcassette.session import Options, record, replay, session, session_from_env
     from toolcassette.signing import attest, sign
@@ -95,6 +97,7 @@ __all__ = [
     "CassettePoisoned",
     "ContractMismatch",
     "Diff",
+    "EncryptionError",
     "FileStore",
     "FormatError",
     "IncludeUnused",
@@ -161,6 +164,7 @@ __all__ = [
     "register_error",
     "register_type",
     "replay",
+    "rewrap",
     "scan",
     "scope",
     "session",
@@ -191,6 +195,7 @@ if not TYPE_CHECKING:
         "proving",
         "recover",
         "redaction",
+        "rewrapping",
         "scan",
         "session",
         "signing",

@@ -9,7 +9,7 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING
 
-from toolcassette.errors import FormatError
+from toolcassette.errors import EncryptionError, FormatError
 from toolcassette.folders import cassette_files
 from toolcassette.verify import inspect, verify
 
@@ -25,7 +25,8 @@ class Listed:
     """One cassette or partial of a folder.
 
     ``report`` is what ``verify`` says of it. Of a whole cassette, else None: ``kind`` (``tools``, ``models``, ``both``
-    or ``empty``), the names of its ``tools`` and ``models``, and ``created`` (RFC 3339, UTC).
+    or ``empty``; ``encrypted`` where no key is here to tell), the names of its ``tools`` and ``models``, and
+    ``created`` (RFC 3339, UTC).
     """
 
     report: Report
@@ -51,8 +52,10 @@ def listed(path: str, *, store: Store | None = None) -> Listed:
         return Listed(report=report)
     try:
         found = inspect(path, store=store)
-    except FormatError:  # it changed since it was judged
+    except (FormatError, EncryptionError):  # it changed since it was judged; or its hashes were made anew
         return Listed(report=report)
+    if found.locked is not None:
+        return Listed(report=report, kind="encrypted", created=found.created)
     tools = tuple(summary.tool for summary in found.tools if summary.boundary == "tool")
     models = tuple(summary.tool for summary in found.tools if summary.boundary == "model")
     kind = "both" if tools and models else "tools" if tools else "models" if models else "empty"

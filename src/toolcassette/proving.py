@@ -22,7 +22,7 @@ from toolcassette.crypto import (
     trust_of,
 )
 from toolcassette.engine import read
-from toolcassette.errors import SignatureError
+from toolcassette.errors import EncryptionError, SignatureError
 from toolcassette.format import frame_number, recorded_call
 from toolcassette.stores import FileStore
 
@@ -66,13 +66,15 @@ def prove(file: str | os.PathLike[str], call: int, *, store: Store | None = None
 
     It holds the call's own frames, values and all, and the signature of the cassette. Raises ``IndexError`` where there
     is no such call, ``FormatError`` for any defect, ``SignatureError`` where the signature is missing or not of this
-    cassette (whose it is, is for ``check_proof`` to say).
+    cassette (whose it is, is for ``check_proof`` to say), ``EncryptionError`` for an encrypted one.
     """
     place, name = store or FileStore(), os.fspath(file)
     data = read_signature(place, name)
     leaves = _Leaves()
     cassette = read(place, name, watch=leaves)
     try:
+        if cassette.encrypted:
+            raise EncryptionError("proof")
         if not 0 <= call < len(cassette):
             raise IndexError("no call of this number")
         if data is None:

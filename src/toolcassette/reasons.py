@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COULD_NOT_JUDGE",
+    "ENCRYPTION_REASONS",
     "EXISTS_ADVICE",
     "FORMAT_REASONS",
     "MISMATCH_REASONS",
@@ -182,6 +183,53 @@ SIGNATURE_REASONS: Mapping[str, tuple[str, str, int]] = {
         "the cassette is not the one that is expected: its head differs",
         "an older or another cassette stands here: restore the one expected, or pin this one after a review",
         1,
+    ),
+}
+
+
+ENCRYPTION_REASONS: Mapping[str, tuple[str, str, int]] = {
+    # reason: (what happened, what to do, exit status)
+    "identity_missing": (
+        "the cassette is encrypted, and no key is here to open it",
+        "name the file of an identity: identities= or TOOLCASSETTE_IDENTITY",
+        2,
+    ),
+    "identity_wrong": (
+        "the cassette is encrypted, and none of the keys here opens it",
+        "use the identity of a recipient, or have a holder make one for you: toolcassette rewrap",
+        2,
+    ),
+    "identity_unusable": (
+        "there is no X25519 private key in the identity file, or one with a password",
+        "make one: toolcassette keygen --encryption",
+        2,
+    ),
+    "identity_unreadable": ("an identity file cannot be read", "check its path and its permissions", 2),
+    "recipient_junk": (
+        "what should be a recipient is none",
+        "copy the line that toolcassette keygen --encryption printed",
+        2,
+    ),
+    "recipient_unreadable": ("a file of recipients cannot be read", "check its path and its permissions", 2),
+    "commitment": (
+        "the key that was sent to this recipient is not the one that the header commits to",
+        "its maker gives recipients different texts, or somebody changed the file: restore it, or record again",
+        1,
+    ),
+    "forged": (
+        "the key is right, and the frame was not sealed by it for this place",
+        "somebody changed the file and made its hashes anew: restore it, or record again",
+        1,
+    ),
+    "salvage": (
+        "the ended calls of an encrypted recording cannot be moved to a new cassette",
+        "they are sealed for the places in which they stand: record again",
+        2,
+    ),
+    "proof": (
+        "a call of an encrypted cassette cannot be proven without the others",
+        "give the cassette and its signature to who holds a key",
+        2,
     ),
 }
 

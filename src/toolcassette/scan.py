@@ -12,14 +12,26 @@ import json
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from toolcassette.crypto import opening_with
 from toolcassette.engine import Search
-from toolcassette.format import LINE_BYTES_CEILING, RecordedCall, encode_value, write_cassette
+from toolcassette.errors import FormatError
+from toolcassette.format import (
+    LINE_BYTES_CEILING,
+    Header,
+    RecordedCall,
+    decode_head,
+    encode_value,
+    has_trailer,
+    open_line,
+    write_cassette,
+)
 from toolcassette.redaction import DECLARED_MIN, from_environment, rules_of
 from toolcassette.stores import FileStore, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from toolcassette.format import Opener
     from toolcassette.redaction import Rules
     from toolcassette.stores import Store
 
@@ -53,7 +65,8 @@ def scan(
 
     ``redact`` are rules of your own besides the default ones, ``secrets`` values to look for wherever they stand, as
     ``Options`` has them; so are the values of environment variables with the names of secrets. Raises ``FormatError``
-    for a file that is absent or cannot be read, ``RedactionError`` where a rule fails, ``ValueError`` for a bad one.
+    for a file that is absent or cannot be read, ``EncryptionError`` for an encrypted one that no key of the environment
+    opens, ``RedactionError`` where a rule fails, ``ValueError`` for a bad one.
     """
     return _places(store or FileStore(), os.fspath(file), _rules(redact, secrets), secrets, from_environment())
 
@@ -79,10 +92,29 @@ def _places(
 
 
 def _looked(search: Search, store: Store, name: str) -> Iterator[tuple[int, str, str]]:
+    opener: Opener | None = None
     with store.open(name) as source:
         for number, line in _lines(source.blocks()):
-            yield from search.line(number, line)
+            opener = _opener(line) if number == 0 else opener
+            yield from search.line(number, line if opener is None else _opened(line, opener))
     yield from search.end()
+
+
+def _opener(first: bytes) -> Opener | None:
+    """What opens the lines of an encrypted cassette, whole or not; None for any other file."""
+    try:
+        header = decode_head(first) if has_trailer(first) else None
+    except FormatError:
+        return None
+    return opening_with()(header) if isinstance(header, Header) and header.requires else None
+
+
+def _opened(line: bytes, opener: Opener) -> bytes:
+    """A line as it would be in the clear; as it is, where it is none that was sealed."""
+    try:
+        return open_line(line, opener) if has_trailer(line) else line
+    except FormatError:
+        return line
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

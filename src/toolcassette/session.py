@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette._version import __version__
-from toolcassette.crypto import SIGNATURES_MAX, read_signer, trust_of
+from toolcassette.crypto import SIGNATURES_MAX, read_signer, recipients_of, trust_of
 from toolcassette.engine import (
     COMPLETIONS,
     MODE_VARIABLE,
@@ -54,6 +54,11 @@ PRODUCER: Final = f"toolcassette {__version__}"
 
 _HEAD: Final = re.compile(r"[0-9a-f]{64}\Z")
 _MODES: Final = ("live", "record", "replay")
+_KEYS: Final = {
+    "trusted_keys": "verifier keys, or paths of files of them",
+    "recipients": "recipients, or paths of files of them",
+    "identities": "paths of files of identities",
+}
 _CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
     "order": (None, *ORDERS),
     "completion": COMPLETIONS,
@@ -91,6 +96,10 @@ class Options:
     (``TOOLCASSETTE_TRUSTED_KEYS``) or requires signatures (``TOOLCASSETTE_REQUIRE_SIGNATURE``), its keys alone count,
     and nothing here loosens it.
 
+    Encryption: with ``recipients`` (the keys that ``toolcassette keygen --encryption`` prints, or files of them, one a
+    line; at most 16) what is recorded is encrypted for them. Replaying: ``identities`` are files of the private keys
+    that open it; else those of the environment (``TOOLCASSETTE_IDENTITY``).
+
     Both: ``redact`` is True (the default rules), False, or a list of rules of your own besides the default ones:
     names, JSON paths, patterns, functions, each bare or as ``tc.Redact``. ``secrets`` are values to redact wherever
     they stand, of 4 characters or more. ``normalize`` replaces what is no secret and differs from run to run:
@@ -125,6 +134,8 @@ class Options:
     require_signature: bool = False
     threshold: int = 1
     expect_head: str | None = None
+    recipients: tuple[str, ...] = ()
+    identities: tuple[str, ...] = ()
     tracer: object = dataclasses.field(default=None, repr=False, compare=False)
     trace_values: bool = False
     store: Store = dataclasses.field(default_factory=FileStore, repr=False, compare=False)
@@ -164,11 +175,13 @@ class Options:
         return rules_of(own, self.normalize, declared=bool(self.secrets))
 
     def _check_proof(self) -> None:
-        keys = (self.trusted_keys,) if isinstance(self.trusted_keys, str) else tuple(self.trusted_keys)
-        object.__setattr__(self, "trusted_keys", keys)
-        if not all(isinstance(key, str) and key for key in keys):
-            message = "trusted_keys must be verifier keys, or paths of files of them, as text"
-            raise ValueError(message)
+        for name, what in _KEYS.items():
+            given = getattr(self, name)
+            keys = (given,) if isinstance(given, str) else tuple(given)
+            object.__setattr__(self, name, keys)
+            if not all(isinstance(key, str) and key for key in keys):
+                message = f"{name} must be {what}, as text"
+                raise ValueError(message)
         if not 1 <= self.threshold <= SIGNATURES_MAX:
             message = f"threshold is a number of keys, 1 to {SIGNATURES_MAX}"
             raise ValueError(message)
@@ -181,8 +194,9 @@ def record(file: str | os.PathLike[str], include: Iterable[str], **options: Any)
     """A session that runs the selected tools for real and records them into a new cassette.
 
     ``include`` names tools, with ``*`` for any run of characters; ``options`` are those of ``Options``. Use it with
-    ``with`` or ``async with``. Raises ``ValueError`` for bad options at once, and ``SignatureError`` for a key that
-    cannot sign; opening raises ``CassetteExists`` or ``StoreError``, leaving raises what kept it from being published.
+    ``with`` or ``async with``. Raises ``ValueError`` for bad options at once, ``SignatureError`` for a key that cannot
+    sign and ``EncryptionError`` for a recipient that is none; opening raises ``CassetteExists`` or ``StoreError``,
+    leaving raises what kept it from being published.
     """
     return _recorder(_file(file), Selection(include), Options(**options), publish=True)
 
@@ -192,7 +206,7 @@ def replay(file: str | os.PathLike[str], include: Iterable[str] | None = None, *
 
     Without ``include`` the cassette's own decides, and a wrapped tool outside it raises ``NotSelected``; with it, other
     tools run for real, and it must select every recorded tool (else ``ValueError`` on opening). Opening raises
-    ``FormatError`` or ``SignatureError``; leaving raises ``CassetteMismatch``, or ``UnconsumedCalls``.
+    ``FormatError``, ``SignatureError`` or ``EncryptionError``; leaving ``CassetteMismatch`` or ``UnconsumedCalls``.
     """
     selection = None if include is None else Selection(include)
     return _replayer(_file(file), selection, Options(**options))
@@ -279,6 +293,7 @@ def _recorder(file: str, selection: Selection, options: Options, *, publish: boo
         rules=options.rules,
         secrets=tuple(options.secrets),
         signer=read_signer(options.sign) if options.sign is not None and publish else None,
+        recipients=recipients_of(options.recipients),
     )
     if options.tracer is not None:
         return TracedRecorder(
@@ -301,6 +316,7 @@ def _replayer(file: str, selection: Selection | None, options: Options) -> Repla
         on_secret=options.on_secret,
         trust=trust_of(options.trusted_keys, required=options.require_signature, threshold=options.threshold),
         expect_head=options.expect_head,
+        identities=options.identities,
     )
     if options.tracer is not None:
         return TracedReplayer(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolcassette.crypto import Checkpoint, FrameTree, Trust, read_signature, trust_of
 from toolcassette.engine import read
-from toolcassette.errors import SIGNATURE_REASONS, FormatError, SignatureError, printable
+from toolcassette.errors import SIGNATURE_REASONS, EncryptionError, FormatError, SignatureError, printable
 from toolcassette.format import LINE_BYTES_CEILING, Cassette, Origin, Reader, state_of
 from toolcassette.stores import FileStore
 from toolcassette.surveying import SIDE_BY_SIDE_BYTES, Surveyors, cores
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toolcassette.errors import CassetteError
-    from toolcassette.format import Header
+    from toolcassette.format import Complete, Header
     from toolcassette.stores import Store
 
 __all__ = ["Inspection", "Report", "ToolSummary", "inspect", "read_cassette", "verify", "verify_all"]
 
+NO_KEY: Final = frozenset({"identity_missing", "identity_wrong"})  # an encrypted cassette is fine, and closed to us
 _BLOCK_BYTES: Final = 256 * 1024  # one read: it stays in a core's own cache until it is hashed
 _PROGRESS_SECONDS: Final = 0.2
 
@@ -45,7 +46,8 @@ class Report:
     can be said.
 
     ``signed``: the trusted keys named in ``signers`` signed it, and they are enough. ``unchecked``: there is a
-    signature of this very cassette, and no key is trusted here. A complete cassette whose ``reason`` is not None is
+    signature of this very cassette, and no key is trusted here. ``encrypted``: what was verified is the ciphertext, for
+    which nobody needs a key. A complete cassette whose ``reason`` is not None is
     intact, and its signature is not what it should be (a reason of ``SignatureError``).
     """
 
@@ -61,6 +63,7 @@ class Report:
     signed: bool = False
     signers: tuple[str, ...] = ()
     unchecked: bool = False
+    encrypted: bool = False
 
     @property
     def ok(self) -> bool:
@@ -78,8 +81,10 @@ class Report:
         if self.reason is not None:
             return str(self._error(self.reason))
         if self.signed:
-            return f"intact, signed by {', '.join(map(printable, self.signers))}"
-        return "intact, signature not checked: no key is trusted here" if self.unchecked else "intact, unsigned"
+            signed = f"signed by {', '.join(map(printable, self.signers))}"
+        else:
+            signed = "signature not checked: no key is trusted here" if self.unchecked else "unsigned"
+        return f"intact, encrypted, {signed}" if self.encrypted else f"intact, {signed}"
 
     def _error(self, reason: str) -> CassetteError:
         if reason in SIGNATURE_REASONS:
@@ -107,6 +112,9 @@ class Inspection:
     hash) of that one, and ``how`` (``salvage``); its header calls it ``from``. None for an original recording.
     ``rules`` are those that it was redacted by: a version of the default set, rules of one's own as ``id#digest``, and
     ``declared`` where values were named; empty where nothing was redacted.
+
+    ``locked`` is why nothing can be told of the calls of an ``encrypted`` cassette (a reason of ``EncryptionError``):
+    then ``include``, ``rules`` and ``tools`` are empty. None where it was opened.
     """
 
     path: str
@@ -126,6 +134,8 @@ class Inspection:
     tools: tuple[ToolSummary, ...]
     origin: dict[str, str] | None = None
     rules: tuple[str, ...] = ()
+    encrypted: bool = False
+    locked: str | None = None
 
 
 def verify(
@@ -222,6 +232,7 @@ def _judged(
         calls=seen.calls,
         head=reader.head if seen.frames else None,
         cassette=reader.header.cassette if reader.header is not None else None,
+        encrypted=reader.header is not None and bool(reader.header.requires),
     )
     return report if reader.header is None or finding is not None else proof.judged(report, reader.header)
 
@@ -275,27 +286,59 @@ class _Progress:
                 self._tell(self._done, self._size)
 
 
-def read_cassette(file: str | os.PathLike[str], *, store: Store | None = None) -> Cassette:
-    """The verified cassette. Raises ``FormatError`` on any defect: half a cassette is never returned."""
-    return read(store or FileStore(), os.fspath(file))
+def read_cassette(
+    file: str | os.PathLike[str], *, store: Store | None = None, identities: Iterable[str] = ()
+) -> Cassette:
+    """The verified cassette. Raises ``FormatError`` on any defect: half a cassette is never returned.
+
+    An encrypted one is opened by the private keys in the files ``identities``; without any, by those of the
+    environment. Raises ``EncryptionError`` where none of them does.
+    """
+    return read(store or FileStore(), os.fspath(file), identities=tuple(identities))
 
 
 def inspect(file: str | os.PathLike[str], *, store: Store | None = None) -> Inspection:
-    """What a cassette says of itself. Raises ``FormatError`` on any defect.
+    """What a cassette says of itself. Raises ``FormatError`` on any defect, and ``EncryptionError`` for a forged one.
 
     ``signed``: by as many keys of the environment as it asks for. Nothing is raised where it is not; ask ``verify``.
     """
-    cassette = read_cassette(file, store=store)
+    path, place = os.fspath(file), store or FileStore()
     try:
-        beside = read_signature(store or FileStore(), os.fspath(file)) is not None
+        beside = read_signature(place, path) is not None
     except SignatureError:
         beside = False
-    return inspection_of(os.fspath(file), cassette, signed=beside and verify(file, store=store).signed)
+    signed = beside and verify(file, store=store).signed
+    try:
+        return inspection_of(path, read_cassette(file, store=store), signed=signed)
+    except EncryptionError as error:
+        if error.reason not in NO_KEY:
+            raise
+        return locked_inspection(path, place, error.reason, signed=signed)
+
+
+def locked_inspection(path: str, store: Store, why: str, *, signed: bool = False) -> Inspection:
+    """What an encrypted cassette says of itself to who cannot open it. Raises ``FormatError``."""
+    reader = Reader(line_bytes_max=LINE_BYTES_CEILING)
+    with store.open(path) as source:
+        finding = reader.feed_all(source.blocks(_BLOCK_BYTES)).finish(partial=source.partial)
+    if finding is not None:
+        raise finding.as_error()
+    assert reader.header is not None  # the grammar lets nothing else be whole
+    assert reader.complete is not None
+    found = _inspection(path, reader.header, reader.complete, reader.head, (), signed=signed)
+    return dataclasses.replace(found, encrypted=True, locked=why)
 
 
 def inspection_of(path: str, cassette: Cassette, *, signed: bool = False) -> Inspection:
     """What a cassette that was read says of itself. Raises ``FormatError`` as ``Cassette.call`` does."""
     header, complete = cassette.header, cassette.complete
+    found = _inspection(path, header, complete, cassette.head, _tools(cassette), signed=signed)
+    return dataclasses.replace(found, encrypted=cassette.encrypted)
+
+
+def _inspection(
+    path: str, header: Header, complete: Complete, head: str, tools: tuple[ToolSummary, ...], *, signed: bool
+) -> Inspection:
     return Inspection(
         path=path,
         format=header.format,
@@ -314,9 +357,9 @@ def inspection_of(path: str, cassette: Cassette, *, signed: bool = False) -> Ins
             "left_early": complete.left_early,
         },
         rejected=complete.rejected,
-        head=cassette.head,
+        head=head,
         signed=signed,
-        tools=_tools(cassette),
+        tools=tools,
         origin=_origin(header.origin) if isinstance(header.origin, Origin) else None,
         rules=tuple(header.rules),
     )

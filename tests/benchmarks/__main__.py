@@ -19,6 +19,7 @@ from tests.benchmarks.files import importing, verifying
 from tests.benchmarks.measure import measure, table
 from tests.benchmarks.opening import opening, working
 from tests.benchmarks.order import matching
+from tests.benchmarks.sealing import sealing
 from tests.benchmarks.signatures import signing
 from tests.benchmarks.streams import streaming
 from tests.benchmarks.syncs import group_commits, waiting
@@ -56,6 +57,7 @@ def _table(folder: Path, options: argparse.Namespace) -> Iterator[str]:
         working(folder, options.calls) if options.only in "verify-jobs" or "verify-jobs" in options.only else (),
         matching(options.calls),
         signing(folder, options.calls) if any(options.only in name for name in ("verify-signed", "sign")) else (),
+        sealing(options.calls),
         importing(),
     )
     rows = [measure(b, options.rounds) for b in found if options.only in b.name]

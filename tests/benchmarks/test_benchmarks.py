@@ -23,6 +23,7 @@ NAMES = [
     "causal-many",
     "verify-signed",
     "sign",
+    *(f"encrypt-{size}" for size in ("300B", "1KB", "64KB", "1MB")),
     "import",
 ]  # fmt: skip
 GROUPS = [f"frames-per-sync-{kind}-{callers}" for kind in ("async", "threads") for callers in (10, 100)]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ class Client:
     """One that speaks bytes: messages to a proxy, one at a time."""
 
     def __init__(self, *args):
-        self.process = subprocess.Popen(
+        self.process: Any = subprocess.Popen(
             [*TC, "mcp", *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 

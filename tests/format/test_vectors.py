@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests import make_vectors
-from toolcassette.errors import FORMAT_REASONS, FormatError
+from toolcassette.crypto.data_key import opener
+from toolcassette.crypto.recipients import Identity
+from toolcassette.errors import FORMAT_REASONS, EncryptionError, FormatError
 from toolcassette.format import (
     Cassette,
     Finding,
@@ -24,7 +26,11 @@ from toolcassette.format.frames import KINDS
 
 FOLDER = make_vectors.SCHEMAS / "vectors"
 ROWS: dict[str, dict[str, Any]] = json.loads((FOLDER / "vectors.json").read_text("utf-8"))
-ACCEPTED = [name for name, row in ROWS.items() if row["reason"] is None and "deep_reason" not in row]
+SEALED = [name for name in ROWS if b'"requires":["encryption"]' in (FOLDER / ROWS[name]["file"]).read_bytes()]
+ACCEPTED = [
+    name for name, row in ROWS.items() if row["reason"] is None and "deep_reason" not in row and name not in SEALED
+]
+OPENED = [name for name in SEALED if "identity" in ROWS[name]]
 NOT_IN_BYTES = {"absent", "unreadable", "not_a_file", "rules_unknown"}  # the last is for a replay to find
 
 
@@ -74,7 +80,7 @@ def test_the_offset_is_where_the_frame_begins(name: str) -> None:
         assert finding.offset == sum(len(line) + 1 for line in lines[: finding.frame])
 
 
-@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if "deep_reason" in row])
+@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if "deep_reason" in row and n not in SEALED])
 def test_use_refuses_what_deep_reading_refuses(name: str) -> None:
     cassette = parse_cassette(content(name))
     with pytest.raises(FormatError) as caught:
@@ -130,3 +136,25 @@ def test_errors_never_show_bytes_of_the_file(name: str) -> None:
         error = finding.as_error()
         assert str(error) == f"{what} at frame {finding.frame} ({finding.reason}); {advice}"
         assert error.__cause__ is None
+
+
+def opened(name: str, key: str) -> Cassette:
+    return parse_cassette(content(name), opens=lambda header: opener(header, [Identity.from_seed(bytes.fromhex(key))]))
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_an_encrypted_vector_opens_as_it_says(name: str) -> None:
+    row = ROWS[name]
+    with pytest.raises(EncryptionError, match="identity_missing"):
+        parse_cassette(content(name))
+    if "open_reason" not in row:
+        assert opened(name, row["identity"]).content() == parse_cassette(content("ok_encrypted_plain")).content()
+        return
+    with pytest.raises(EncryptionError) as caught:
+        opened(name, row["identity"])
+    assert (caught.value.reason, caught.value.frame) == (row["open_reason"], row["open_frame"])
+
+
+def test_an_encrypted_vector_does_not_open_with_another_key() -> None:
+    with pytest.raises(EncryptionError, match="identity_wrong"):
+        opened("ok_encrypted", "11" * 32)

@@ -22,7 +22,10 @@ STATES = {
 
 
 class Vector(NamedTuple):
-    """One file and what a reader must say of it; ``deep`` is what only deep reading finds, with its frame."""
+    """One file and what a reader must say of it; ``deep`` is what only deep reading finds, with its frame.
+
+    ``identity`` is an X25519 private key in hex, and ``opening`` what opening an encrypted file with it finds.
+    """
 
     name: str
     data: bytes
@@ -32,6 +35,8 @@ class Vector(NamedTuple):
     deep: tuple[str, int] | None = None
     partial: bool = False
     limits: dict[str, int] | None = None
+    identity: str | None = None
+    opening: tuple[str, int | None] | None = None
 
     @property
     def file(self) -> str:
@@ -47,6 +52,10 @@ class Vector(NamedTuple):
             row["partial"] = True
         if self.limits:
             row["limits"] = self.limits
+        if self.identity:
+            row["identity"] = self.identity
+        if self.opening:
+            row["open_reason"], row["open_frame"] = self.opening
         return row | {"comment": self.comment}
 
 

@@ -55,7 +55,8 @@ def test_keygen_follows_no_link(tmp_path):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["k"], "missing option '--name'"),
+        (["k"], "give --name"),
+        (["k", "--name", "a", "--encryption"], "give --name"),
         (["k", "--name", "a b"], "printable text"),
         (["no/such/folder/k", "--name", "a"], "could not write no/such/folder/k.pub: ENOENT"),
     ],

@@ -25,6 +25,7 @@ from toolcassette.cli.proving import check_proof_verb, prove_verb
 from toolcassette.cli.recovering import recover_verb
 from toolcassette.cli.repository import git_group
 from toolcassette.cli.reviewing import diff_verb, view_verb
+from toolcassette.cli.rewrapping import rewrap_verb
 from toolcassette.cli.running import record_verb, replay_verb
 from toolcassette.cli.scanning import scan_verb
 from toolcassette.cli.signing import attest_verb, sign_verb
@@ -72,6 +73,7 @@ for _verb in (
     keygen_verb,
     lock_verb,
     prove_verb,
+    rewrap_verb,
     sign_verb,
     check_verb,
     mcp_group,

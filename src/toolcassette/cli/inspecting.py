@@ -16,9 +16,9 @@ from toolcassette.cli.inputs import expand
 from toolcassette.cli.looking import report_fields
 from toolcassette.cli.outlet import complain, counted, say, say_json, shown, table
 from toolcassette.content import with_stand_ins
-from toolcassette.errors import FormatError, printable
+from toolcassette.errors import EncryptionError, FormatError, printable
 from toolcassette.format import state_of
-from toolcassette.verify import inspection_of, read_cassette, verify
+from toolcassette.verify import NO_KEY, inspection_of, locked_inspection, read_cassette, verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect_verb"]
 
+_SEALED: Final = "sealed: no key is here"
 _VALUE_CHARS_MAX: Final = 400  # what one looks at; --format json has it whole
 
 
@@ -53,13 +54,15 @@ def inspect_verb(paths: tuple[str, ...], show_values: bool, form: str) -> int:
     statuses: list[int] = []
     views: list[_View] = []
     for item in expand(paths):
-        report, view = _look(item)
-        statuses.append(report.exit_status)
+        report, view, closed = _look(item)
+        statuses.append(report.exit_status if closed is None else closed.exit_status)
+        if closed is not None:
+            complain(f"{shown(report.path)}: {closed}")
         if item.folder and report.reason == "not_a_file":
             complain(f"{shown(item.path)}: no cassette in this folder")
-        elif view is None:
+        elif view is None and closed is None:
             complain(f"{shown(report.path)}: {report.state}: {report.message}")
-        else:
+        elif view is not None:
             views.append(view)
     if form == "json":
         say_json([_fields(view, show_values=show_values) for view in views])
@@ -70,18 +73,23 @@ def inspect_verb(paths: tuple[str, ...], show_values: bool, form: str) -> int:
     return max(statuses)
 
 
-def _look(item: Input) -> tuple[Report, _View | None]:
-    """What can be said of an input: its state, and all of it if it is whole."""
+def _look(item: Input) -> tuple[Report, _View | None, EncryptionError | None]:
+    """What can be said of an input: its state, and all of it if it is whole; why not all, if it is closed to us."""
     report = verify(item.path, deep=True, store=item.store)
     if report.state != "complete":
-        return report, None
+        return report, None, None
     try:
         cassette = read_cassette(item.path, store=item.store)
-        return report, _View(report, inspection_of(item.path, cassette, signed=report.signed), list(cassette))
+        return report, _View(report, inspection_of(item.path, cassette, signed=report.signed), list(cassette)), None
+    except EncryptionError as error:
+        if error.reason not in NO_KEY:
+            return report, None, error
+        known = locked_inspection(item.path, item.store, error.reason, signed=report.signed)
+        return report, _View(report, known, []), error
     except FormatError as error:  # the file changed since it was judged
         state = state_of(error.reason)
         found = dataclasses.replace(report, state=state, reason=error.reason, frame=error.frame, offset=error.offset)
-        return found, None
+        return found, None, None
 
 
 # -- as JSON ---------------------------------------------------------------------------------------------------------
@@ -135,6 +143,8 @@ def _text(view: _View, *, show_values: bool) -> Iterator[str]:
     facts = _facts(view.summary)
     width = max(map(len, facts))
     yield from (f"  {name.ljust(width)}  {fact}" for name, fact in facts.items())
+    if view.summary.locked is not None:
+        return
     yield from ("", "tools")
     effects = any(tool.effect for tool in view.summary.tools)
     titles = ("tool", "boundary", "calls", "outcomes", "left out", *(("effect",) if effects else ()))
@@ -147,21 +157,23 @@ def _text(view: _View, *, show_values: bool) -> Iterator[str]:
 def _facts(summary: Inspection) -> dict[str, str]:
     origin = summary.origin
     made = f"{printable(origin['how'])} of {origin['cassette']}, to head {origin['head']}" if origin else None
+    locked = summary.locked is not None
     return {
         "format": printable(summary.format),
         "cassette": printable(summary.cassette),
         **({"from": made} if made else {}),
         "created": printable(summary.created),
         "producer": printable(summary.producer),
-        "include": ", ".join(map(printable, summary.include)),
+        "include": _SEALED if locked else ", ".join(map(printable, summary.include)),
         "order": summary.order,
         "sync": summary.sync,
-        "rules": ", ".join(map(printable, summary.rules)) or "none: nothing was redacted",
+        "rules": _SEALED if locked else ", ".join(map(printable, summary.rules)) or "none: nothing was redacted",
         "frames": str(summary.frames),
         "calls": f"{summary.calls} ({_outcomes(summary.outcomes)})" if summary.calls else "0",
         "rejected": str(summary.rejected),
         "head": summary.head,
         "signed": "yes" if summary.signed else "no",
+        **({"encrypted": "yes"} if summary.encrypted else {}),
     }
 
 

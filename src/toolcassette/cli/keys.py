@@ -15,7 +15,7 @@ import click
 
 from toolcassette.cli.outlet import complain, say, shown
 from toolcassette.cli.policy import policy_at
-from toolcassette.crypto import KEYS_VARIABLE, SIGNATURES_MAX, Signer, Trust, keys_of, trust_of
+from toolcassette.crypto import KEYS_VARIABLE, SIGNATURES_MAX, Identity, Signer, Trust, keys_of, trust_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,29 +71,42 @@ def trust_for(keys: Sequence[str], *, required: bool, threshold: int, policy_fro
         raise click.ClickException(str(error)) from None
 
 
-@click.command("keygen", short_help="make a key pair for signing cassettes")
+@click.command("keygen", short_help="make a key pair for signing or encrypting cassettes")
 @click.argument("file", metavar="KEY_FILE")
-@click.option("--name", required=True, help="what its signatures are called, like ci.example/recorder")
-def keygen_verb(file: str, name: str) -> int:
-    """Make a key pair: the private key in KEY_FILE, mode 0600, and the verifier key in KEY_FILE.pub
+@click.option("--name", help="what its signatures are called, like ci.example/recorder")
+@click.option("--encryption", is_flag=True, help="a pair to encrypt for: an identity, and its recipient")
+def keygen_verb(file: str, name: str | None, encryption: bool) -> int:
+    """Make a key pair: the private key in KEY_FILE, mode 0600, and the public one in KEY_FILE.pub
 
-    The verifier key is printed too: it goes to whoever is to trust this key. Neither file is overwritten. Keep KEY_FILE
-    out of version control: whoever reads it can sign.
+    The public key is printed too. A verifier key goes to whoever is to trust the signatures of this key; with
+    --encryption it is a recipient, and goes to whoever is to encrypt for it. Neither file is overwritten. Keep KEY_FILE
+    out of version control: whoever reads it can sign, or open what is encrypted for it.
     """
+    key, words = _pair(name, encryption=encryption)
+    public = file + _PUBLIC_SUFFIX
+    _create(public, f"{words}\n".encode(), 0o644)
+    try:
+        _create(file, key.to_bytes(), 0o600)
+    except click.ClickException:
+        os.unlink(public)  # noqa: PTH108 - a path as it was given; ours, made a moment ago
+        raise
+    say(words)
+    complain(f"made {shown(file)} and {shown(public)}")
+    return 0
+
+
+def _pair(name: str | None, *, encryption: bool) -> tuple[Signer | Identity, str]:
+    """A new private key, and the text of its public one. Raises ``click.UsageError``."""
+    if encryption == (name is not None):
+        raise click.UsageError("give --name, for a key that signs; or --encryption, for one to encrypt for")
+    if name is None:
+        identity = Identity.generate()
+        return identity, str(identity.recipient)
     try:
         signer = Signer.generate(name)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    public = file + _PUBLIC_SUFFIX
-    _create(public, f"{signer.verifier}\n".encode(), 0o644)
-    try:
-        _create(file, signer.to_bytes(), 0o600)
-    except click.ClickException:
-        os.unlink(public)  # noqa: PTH108 - a path as it was given; ours, made a moment ago
-        raise
-    say(str(signer.verifier))
-    complain(f"made {shown(file)} and {shown(public)}")
-    return 0
+    return signer, str(signer.verifier)
 
 
 def _create(path: str, data: bytes, mode: int) -> None:

@@ -18,7 +18,8 @@ from toolcassette.cli.inputs import STDIN, Input, expand
 from toolcassette.cli.outlet import complain, say, say_json, shown
 from toolcassette.cli.repository import CASSETTE_NAME, blob_at, names_at, revision
 from toolcassette.compare import diff
-from toolcassette.errors import FormatError, printable
+from toolcassette.crypto import opening_with
+from toolcassette.errors import EncryptionError, FormatError, printable
 from toolcassette.format import LINE_BYTES_CEILING, parse_cassette, state_of
 from toolcassette.stores import FileStore
 from toolcassette.verify import read_cassette
@@ -80,9 +81,9 @@ class _Comparison:
         for side in (old, new):
             try:
                 sides.append(_cassette(side))
-            except FormatError as error:
+            except (FormatError, EncryptionError) as error:
                 where = shown(side.path) if isinstance(side, Input) else name
-                complain(f"{where}: {state_of(error.reason)}: {error}")
+                complain(f"{where}: {_state(error)}: {error}")
                 self.fail(error.exit_status)
         if len(sides) == 2:
             self.compared.append(Compared(name, diff(*sides)))
@@ -94,11 +95,11 @@ class _Comparison:
 
 
 def _cassette(side: _Side) -> Cassette | None:
-    """One side, each frame of it proven. Raises ``FormatError``."""
+    """One side, each frame of it proven. Raises ``FormatError``, ``EncryptionError``."""
     if side is None:
         return None
     if isinstance(side, bytes):
-        cassette = parse_cassette(side, line_bytes_max=LINE_BYTES_CEILING)
+        cassette = parse_cassette(side, line_bytes_max=LINE_BYTES_CEILING, opens=opening_with())
     else:
         cassette = read_cassette(side.path, store=side.store)
     cassette.content()  # values are judged when they are decoded: now, while it is known whose they are
@@ -156,11 +157,11 @@ def view_verb(file: str, kept: str | None, textconv: bool) -> int:
     item = _input(file)
     try:
         text = view(read_cassette(item.path, store=item.store))
-    except FormatError as error:
-        if textconv and state_of(error.reason) not in ("absent", "unreadable"):
+    except (FormatError, EncryptionError) as error:
+        if textconv and _state(error) not in ("absent", "unreadable"):
             _say_lines(_as_it_is(item, error))
             return 0
-        complain(f"{shown(file)}: {state_of(error.reason)}: {error}")
+        complain(f"{shown(file)}: {_state(error)}: {error}")
         return error.exit_status
     if kept is not None:
         return _check(file, kept, text)
@@ -176,9 +177,15 @@ def _say_lines(lines: Sequence[str] | Iterator[str]) -> None:
         say(line)
 
 
-def _as_it_is(item: Input, error: FormatError) -> Iterator[str]:
+def _state(error: FormatError | EncryptionError) -> str:
+    """What a file is that cannot be shown, in a word."""
+    return "encrypted" if isinstance(error, EncryptionError) else state_of(error.reason)
+
+
+def _as_it_is(item: Input, error: FormatError | EncryptionError) -> Iterator[str]:
     """For git, which shows no diff at all where this fails: what is wrong, and the lines escaped."""
-    yield f"not a whole cassette: {state_of(error.reason)}: {error}"
+    what = "not shown" if isinstance(error, EncryptionError) else "not a whole cassette"
+    yield f"{what}: {_state(error)}: {error}"
     yield ""
     with item.store.open(item.path) as source:
         data = b"".join(source.blocks())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,7 +22,7 @@ from toolcassette.cli.child import run
 from toolcassette.cli.keys import key_options, trust_for
 from toolcassette.cli.outlet import complain, counted, in_flags, shown
 from toolcassette.cli.scanning import secrets_of
-from toolcassette.crypto import SIGNATURE_SUFFIX, read_signer
+from toolcassette.crypto import SIGNATURE_SUFFIX, read_signer, recipients_of
 from toolcassette.engine import SYNC_POLICIES, Selection, publish_finished, sign_published, stale_note
 from toolcassette.errors import CassetteError, CassetteExists, FormatError, printable
 from toolcassette.redaction import NORMALISERS
@@ -112,6 +113,9 @@ def _command(verb: _F) -> _F:
 @click.option("--allow-empty", is_flag=True, help="publish a cassette without a call too")
 @click.option("--publish-on-error", is_flag=True, help="publish although the command fails")
 @click.option("--sign", "key", metavar="KEY_FILE", help="sign the cassette that was published")
+@click.option(
+    "--recipient", "recipients", metavar="KEY", multiple=True, help="encrypt for a recipient, or a file; repeat it"
+)
 @_command
 def record_verb(
     file: str,
@@ -123,6 +127,7 @@ def record_verb(
     allow_empty: bool,
     publish_on_error: bool,
     key: str | None,
+    recipients: tuple[str, ...],
     strict_include: bool,
     redact: tuple[str, ...],
     no_redact: bool,
@@ -136,6 +141,7 @@ def record_verb(
     """
     options = _options(
         **_redaction(redact, no_redact, normalize, secret_env),
+        recipients=_recipients(recipients),
         sync=sync,
         stale="set-aside" if set_aside else "refuse",
         replace=replace,
@@ -162,6 +168,7 @@ def record_verb(
 @click.option("--allow-unconsumed", is_flag=True, help="let recorded calls be left over")
 @click.option("--on-secret", type=click.Choice(list(_ON_SECRET)), default="refuse", help="if the cassette holds one")
 @key_options
+@click.option("--identity", "identities", metavar="FILE", multiple=True, help="opens an encrypted one; repeat it")
 @_command
 def replay_verb(
     file: str,
@@ -172,6 +179,7 @@ def replay_verb(
     keys: tuple[str, ...],
     require_signature: bool,
     threshold: int,
+    identities: tuple[str, ...],
     strict_include: bool,
     redact: tuple[str, ...],
     no_redact: bool,
@@ -193,6 +201,7 @@ def replay_verb(
         trusted_keys=tuple(map(str, trust.keys)),  # as keys: the child may be in another folder
         require_signature=trust.required,
         threshold=trust.threshold,
+        identities=tuple(map(_absolute, identities)),
     )
     include = _include(patterns) if patterns else None
     try:
@@ -216,6 +225,14 @@ def _include(patterns: Sequence[str]) -> tuple[str, ...]:
     """The patterns, also of one value with commas between, as the environment has them. Raises ``click.UsageError``."""
     try:
         return Selection(part for pattern in patterns for part in pattern.split(",")).patterns
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _recipients(given: Sequence[str]) -> tuple[str, ...]:
+    """Recipients as keys: the child may be in another folder. Raises ``click.UsageError``, ``EncryptionError``."""
+    try:
+        return tuple(map(str, recipients_of(given)))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
@@ -249,7 +266,8 @@ def _recorded_calls(name: str, include: Sequence[str] | None, options: Options) 
     quiet = dataclasses.replace(options, on_secret=_ON_SECRET[options.on_secret])
     try:
         session = replay(name, include, **_fields(quiet))
-        session.open()
+        with warnings.catch_warnings(action="ignore"):
+            session.open()
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     recorded = len(session.cassette)

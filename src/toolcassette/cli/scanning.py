@@ -17,7 +17,7 @@ from toolcassette import __version__
 from toolcassette.cli.inputs import expand, listed
 from toolcassette.cli.looking import Annotation, annotate
 from toolcassette.cli.outlet import complain, counted, say, say_json, shown
-from toolcassette.errors import FormatError, RedactionError, printable
+from toolcassette.errors import EncryptionError, FormatError, RedactionError, printable
 from toolcassette.scan import canary, scan
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _scanned(item: Input, rules: Sequence[object], secrets: Sequence[str]) -> _S
         return _Scanned(item.path, refused=str(FormatError("absent")))
     try:
         return _Scanned(item.path, scan(item.path, redact=rules, secrets=secrets, store=item.store))
-    except (FormatError, RedactionError) as error:
+    except (FormatError, EncryptionError, RedactionError) as error:
         return _Scanned(item.path, refused=str(error))
 
 

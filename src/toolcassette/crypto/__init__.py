@@ -7,11 +7,13 @@ Rule: the algorithms are those of ``cryptography`` and ``hashlib``; what is ours
 from __future__ import annotations
 
 from toolcassette.crypto.checkpoint import Checkpoint, FrameTree
+from toolcassette.crypto.data_key import DataKey, SealingKey, opening_with, sealing_for
 from toolcassette.crypto.dsse import envelope, statement
 from toolcassette.crypto.keys import Signer, VerifierKey, checked_key_name, looks_like_key
 from toolcassette.crypto.merkle import Tree, inclusion_proofs, root_by_proof
 from toolcassette.crypto.notes import NOTE_BYTES_MAX, SIGNATURES_MAX, Note, signed, signers_of
 from toolcassette.crypto.proofs import PROOF_BYTES_MAX, CallProof, Proven, ProvenFrame, check_frames
+from toolcassette.crypto.recipients import IDENTITY_VARIABLE, Identity, Recipient, identities_of, recipients_of
 from toolcassette.crypto.sidecar import SIGNATURE_SUFFIX, Facts, read_signature, sign, survey_cassette
 from toolcassette.crypto.trust import (
     KEYS_VARIABLE,
@@ -25,6 +27,7 @@ from toolcassette.crypto.trust import (
 )
 
 __all__ = [
+    "IDENTITY_VARIABLE",
     "KEYS_VARIABLE",
     "NOTE_BYTES_MAX",
     "PROOF_BYTES_MAX",
@@ -33,11 +36,15 @@ __all__ = [
     "SIGNATURE_SUFFIX",
     "CallProof",
     "Checkpoint",
+    "DataKey",
     "Facts",
     "FrameTree",
+    "Identity",
     "Note",
     "Proven",
     "ProvenFrame",
+    "Recipient",
+    "SealingKey",
     "Signer",
     "Tree",
     "Trust",
@@ -45,14 +52,18 @@ __all__ = [
     "check_frames",
     "checked_key_name",
     "envelope",
+    "identities_of",
     "inclusion_proofs",
     "keys_in",
     "keys_of",
     "looks_like_key",
+    "opening_with",
     "read_signature",
     "read_signer",
+    "recipients_of",
     "required_number",
     "root_by_proof",
+    "sealing_for",
     "sign",
     "signed",
     "signers_of",

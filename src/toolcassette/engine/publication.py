@@ -10,11 +10,14 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Final
 
-from toolcassette.errors import FormatError, NotPublished
+from toolcassette.crypto import opening_with
+from toolcassette.errors import EncryptionError, FormatError, NotPublished
 from toolcassette.format import CALLS_MAX, LINE_BYTES_CEILING, index_cassette, parse_cassette
 from toolcassette.stores import PARTIAL_SUFFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolcassette.format import Cassette, RunIndex
     from toolcassette.stores import Spool, Store
 
@@ -35,14 +38,19 @@ def read(
     calls_max: int = CALLS_MAX,
     finished_partial: bool = False,
     watch: RunIndex | None = None,
+    identities: Sequence[str] = (),
 ) -> Cassette:
     """The verified cassette of a name. Raises ``FormatError`` on any defect.
+
+    An encrypted one is opened by the identities in some files; without any, by those of the environment. Raises
+    ``EncryptionError`` where that cannot be, once it was seen to be whole.
 
     A partial is no cassette, whole or not (``not_published``), unless ``finished_partial`` asks for one that is whole.
     Up to ``HELD_BYTES`` it is held in memory. Of a larger one only an index is, and its frames are read again when they
     are used: the file stays open as long as the cassette lives, or until its ``close``. ``watch`` is told of all
     frames.
     """
+    opens = opening_with(identities)
     source = store.open(name)
     try:
         if source.partial and not finished_partial:
@@ -50,7 +58,9 @@ def read(
         if source.size <= HELD_BYTES:
             with source:
                 data = source.read_at(0, source.size)
-                return parse_cassette(data, line_bytes_max=LINE_BYTES_CEILING, calls_max=calls_max, watch=watch)
+                return parse_cassette(
+                    data, line_bytes_max=LINE_BYTES_CEILING, calls_max=calls_max, watch=watch, opens=opens
+                )
         lock = threading.Lock()  # a source has one reader at a time, a cassette any number
 
         def read_at(offset: int, length: int) -> bytes:
@@ -64,6 +74,7 @@ def read(
             line_bytes_max=LINE_BYTES_CEILING,
             calls_max=calls_max,
             watch=watch,
+            opens=opens,
         )
     except BaseException:
         source.close()
@@ -76,6 +87,8 @@ def refuse_foreign(store: Store, name: str) -> None:
     """Raise ``FormatError`` where a file stands that a re-recording must not replace; nothing was touched."""
     try:
         read(store, name)
+    except EncryptionError:
+        pass  # whole, and whose it is does not matter
     except FormatError as error:
         if error.reason in _FOREIGN or (error.reason, error.frame) == ("zero_filled", 0):
             raise
@@ -103,6 +116,8 @@ def publish_finished(store: Store, name: str, *, replace: bool) -> str:
     try:
         try:
             read(store, name + PARTIAL_SUFFIX, finished_partial=True)
+        except EncryptionError:
+            pass  # whole, and the parent needs no key
         except FormatError:
             raise NotPublished("unfinished") from None
         return publish(store, spool, replace=replace)
@@ -112,7 +127,8 @@ def publish_finished(store: Store, name: str, *, replace: bool) -> str:
 
 def _says_the_same(store: Store, name: str) -> bool:
     try:
-        old = read(store, name)
-    except FormatError:
+        old, new = read(store, name), read(store, name + PARTIAL_SUFFIX, finished_partial=True)
+    except (FormatError, EncryptionError):
         return False  # absent or damaged: nothing to keep
-    return old.content() == read(store, name + PARTIAL_SUFFIX, finished_partial=True).content()
+    # Two that are encrypted may be for other recipients, and nobody can tell.
+    return not (old.encrypted or new.encrypted) and old.content() == new.content()

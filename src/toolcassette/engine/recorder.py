@@ -29,7 +29,6 @@ from toolcassette.engine.redacting import RecordedRedaction
 from toolcassette.engine.selection import unused_note
 from toolcassette.engine.verdict import SHUFFLED_NOTE, Verdict, unused_rules_note
 from toolcassette.errors import CassetteError, FormatError, IncludeUnused, NestedSelection, NotPublished, printable
-from toolcassette.format import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,7 +60,7 @@ class Recorder(Session):
         self._lock = threading.RLock()
         self._writing = False
         self._put_off_lines: collections.deque[tuple[Callable[[], tuple[bytes, int]], str]] = collections.deque()
-        self._writer = Writer(line_bytes_max=settings.line_bytes_max, calls_max=settings.calls_max)
+        self._writer = settings.writer()
         self._redaction = RecordedRedaction.of(settings.rules, settings.secrets, lambda: self._writer.seq)
         self._tools: list[str] = []  # of each call, where what is learned late may have to be taken out of it
         self._spool: Spool | None = None

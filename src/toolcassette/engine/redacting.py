@@ -125,7 +125,7 @@ class RecordedRedaction:
 
         def lines() -> Iterator[bytes]:
             with store.open(spool.name + PARTIAL_SUFFIX) as source:
-                yield from lines_of(source.blocks())
+                yield from map(writer.opened, lines_of(source.blocks()))
 
         found = self._rewriting(lines, tools, again)
         if found is None:

@@ -271,6 +271,7 @@ class Replayer(Session):
             calls_max=settings.calls_max,
             trust=settings.trust,
             expect_head=settings.expect_head,
+            identities=settings.identities,
         )
         recorded = cassette.header.order
         policy = settings.order or recorded

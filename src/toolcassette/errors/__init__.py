@@ -11,6 +11,7 @@ inside a major version.
     |- NotPublished             a recording ended and was kept as a partial
     |  `- NestedSelection       a selected call ran inside another selected call
     |- SignatureError           an intact cassette is not proven to be the one that is wanted
+    |- EncryptionError          an encrypted cassette cannot be opened or made
     |- IncludeUnused            a pattern of include selected nothing
     |- RedactionError           a rule of redaction cannot do its work
     |- UnrecordableValue        a value that would not come back as it went
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 from toolcassette.errors.base import CassetteError, CassetteExists, FormatError, StoreError
 from toolcassette.errors.caching import CacheExpired, CacheMiss
+from toolcassette.errors.encryption import EncryptionError
 from toolcassette.errors.recording import (
     IncludeUnused,
     NestedSelection,
@@ -57,9 +59,10 @@ from toolcassette.errors.replaying import (
     UnconsumedCalls,
 )
 from toolcassette.errors.signing import SignatureError
-from toolcassette.reasons import FORMAT_REASONS, MISMATCH_REASONS, SIGNATURE_REASONS, printable
+from toolcassette.reasons import ENCRYPTION_REASONS, FORMAT_REASONS, MISMATCH_REASONS, SIGNATURE_REASONS, printable
 
 __all__ = [
+    "ENCRYPTION_REASONS",
     "FORMAT_REASONS",
     "MISMATCH_REASONS",
     "SIGNATURE_REASONS",
@@ -71,6 +74,7 @@ __all__ = [
     "CassetteMismatch",
     "CassettePoisoned",
     "ContractMismatch",
+    "EncryptionError",
     "FormatError",
     "IncludeUnused",
     "LeftOver",

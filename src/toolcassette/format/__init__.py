@@ -33,18 +33,21 @@ from toolcassette.format.frames import (
     CallResult,
     CallStart,
     Complete,
+    Envelope,
     ErrorBody,
     Frame,
     Header,
     Origin,
 )
 from toolcassette.format.grammar import CALLS_MAX, Grammar
+from toolcassette.format.opening import header_hash, open_line, sealed_in
 from toolcassette.format.reader import Finding, Reader, RunIndex, state_of
 from toolcassette.format.refusal import Refused, json_path
-from toolcassette.format.rewriting import bulk_members, lines_of, rewritten
+from toolcassette.format.rewriting import bulk_members, lines_of, rewrapped, rewritten
 from toolcassette.format.runs import LARGE_LINE_BYTES, Cutter, Run, Survey, survey
 from toolcassette.format.salvaging import Salvaged, salvage
 from toolcassette.format.schema import json_schemas
+from toolcassette.format.sealing import RECIPIENTS_MAX, Opener, Sealer, is_sealed
 from toolcassette.format.values import (
     TAG,
     TAGS,
@@ -65,6 +68,7 @@ __all__ = [
     "LARGE_LINE_BYTES",
     "LINE_BYTES_CEILING",
     "LINE_BYTES_MAX",
+    "RECIPIENTS_MAX",
     "TAG",
     "TAGS",
     "TRAILER_BYTES",
@@ -77,11 +81,13 @@ __all__ = [
     "Cutter",
     "Decoder",
     "Encoder",
+    "Envelope",
     "ErrorBody",
     "Finding",
     "Frame",
     "Grammar",
     "Header",
+    "Opener",
     "Origin",
     "Reader",
     "RecordedCall",
@@ -90,6 +96,7 @@ __all__ = [
     "Run",
     "RunIndex",
     "Salvaged",
+    "Sealer",
     "Survey",
     "Tree",
     "Writer",
@@ -105,17 +112,22 @@ __all__ = [
     "frame_hash",
     "frame_number",
     "has_trailer",
+    "header_hash",
     "index_cassette",
+    "is_sealed",
     "json_path",
     "json_schemas",
     "lines_of",
     "may_hold_tags",
     "members_of",
+    "open_line",
     "parse_cassette",
     "plain_copy",
     "recorded_call",
+    "rewrapped",
     "rewritten",
     "salvage",
+    "sealed_in",
     "state_of",
     "survey",
     "write_cassette",

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
-from toolcassette.errors import FormatError
+from toolcassette.errors import EncryptionError, FormatError
 from toolcassette.format.chain import TRAILER_BYTES
 from toolcassette.format.codec import LINE_BYTES_MAX, bulk_span, decode_any, decode_frame, decode_head, encode_body
 from toolcassette.format.frames import CallChunk, CallResult, CallStart, Complete, Header
 from toolcassette.format.grammar import CALLS_MAX
 from toolcassette.format.index import CassetteIndex, HeldLines, ReadLines
+from toolcassette.format.opening import opened
 from toolcassette.format.reader import Reader
 from toolcassette.format.writer import RecordedOutcome, Writer
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from toolcassette.format.index import Lines
     from toolcassette.format.reader import RunIndex
     from toolcassette.format.runs import Survey
+    from toolcassette.format.sealing import Opener
+
+    Opens = Callable[[Header], Opener]
 
 __all__ = [
     "Cassette",
@@ -68,14 +72,18 @@ class RecordedCall(NamedTuple):
 
 
 class Cassette:
-    """A whole, verified cassette. ``header`` and ``complete`` are its first and last frame, ``head`` its last hash."""
+    """A whole, verified cassette. ``header`` and ``complete`` are its first and last frame, ``head`` its last hash.
 
-    __slots__ = ("__weakref__", "_close", "_index", "_lines", "complete", "head", "header")
+    One that is ``encrypted`` in its file was opened: header and calls are as they were before.
+    """
+
+    __slots__ = ("__weakref__", "_close", "_index", "_lines", "complete", "encrypted", "head", "header")
 
     def __init__(self, lines: Lines, index: CassetteIndex, header: Header, complete: Complete, head: str) -> None:
         self._lines = lines
         self._index = index
         self._close: Callable[[], object] | None = None
+        self.encrypted = False
         self.header = header
         self.complete = complete
         self.head = head
@@ -270,16 +278,18 @@ def parse_cassette(
     line_bytes_max: int = LINE_BYTES_MAX,
     calls_max: int = CALLS_MAX,
     watch: RunIndex | None = None,
+    opens: Opens | None = None,
 ) -> Cassette:
     """The cassette that some bytes are. Raises ``FormatError`` on any defect: half a cassette is never returned.
 
-    ``watch`` is told of every frame as it is taken.
+    ``watch`` is told of every frame as it is taken. ``opens`` finds the key of an encrypted one by its header; without
+    it, and where it finds none, ``EncryptionError`` is raised, once the cassette was seen to be whole.
     """
     index = CassetteIndex()
     runs = index if watch is None else _Both(index, watch)
     reader = Reader(runs=runs, line_bytes_max=line_bytes_max, calls_max=calls_max)
     blocks = (data[start : start + _BLOCK_BYTES] for start in range(0, len(data), _BLOCK_BYTES))
-    return _whole(reader.feed_all(blocks), index, HeldLines(data, index))
+    return _whole(reader.feed_all(blocks), index, HeldLines(data, index), opens)
 
 
 def index_cassette(
@@ -290,6 +300,7 @@ def index_cassette(
     line_bytes_max: int = LINE_BYTES_MAX,
     calls_max: int = CALLS_MAX,
     watch: RunIndex | None = None,
+    opens: Opens | None = None,
 ) -> Cassette:
     """The cassette that ``size`` bytes in ``blocks`` are, of which only an index is kept.
 
@@ -305,18 +316,25 @@ def index_cassette(
         if again.finish() is not None or again.head != reader.head:
             raise FormatError("hash")
 
-    return _whole(reader.feed_all(blocks), index, ReadLines(read_at, index, size, check))
+    return _whole(reader.feed_all(blocks), index, ReadLines(read_at, index, size, check), opens)
 
 
-def _whole(reader: Reader, index: CassetteIndex, lines: Lines) -> Cassette:
+def _whole(reader: Reader, index: CassetteIndex, lines: Lines, opens: Opens | None) -> Cassette:
     """The cassette that a reader has seen to its end. Raises what it found."""
     finding = reader.finish()
     if finding is not None:
         raise finding.as_error()
     if reader.header is None or reader.complete is None:  # cannot be: the grammar lets nothing else be complete
         raise FormatError("tail_missing")
+    header, encrypted = reader.header, bool(reader.header.requires)
+    if encrypted:
+        if opens is None:
+            raise EncryptionError("identity_missing")
+        lines, header = opened(lines, index, header, opens(header))
     index.settle()
-    return Cassette(lines, index, reader.header, reader.complete, reader.head)
+    cassette = Cassette(lines, index, header, reader.complete, reader.head)
+    cassette.encrypted = encrypted
+    return cassette
 
 
 def write_cassette(

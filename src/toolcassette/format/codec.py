@@ -19,15 +19,19 @@ from toolcassette.format.canonical import DEPTH_MAX, decode_tree, depth_exceeds,
 from toolcassette.format.chain import TRAILER_BYTES
 from toolcassette.format.frames import (
     BULK_MEMBERS,
+    ENCRYPTION,
     FORMAT,
     KINDS,
+    SEALED,
     CallChunk,
     CallResult,
     CallStart,
     Complete,
     ErrorBody,
     Frame,
+    Header,
 )
+from toolcassette.format.sealing import envelope_of, sealed_frame, sealed_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +60,7 @@ _EMPTY_TRAILER: Final = b',"prev":"","hash":""}'
 _KIND = re.compile(rb'\{"seq":(?:0|[1-9][0-9]{0,17}),"kind":"([a-z/]{1,16})"')
 _BULK = re.compile(rb',"(?:args|value|contexts|meta|enc)":|,"error":\{')  # complete has a count called error
 _FORMAT_ID = re.compile(rb'"format":"([^"\\]{1,64})"')
-_REQUIRES = re.compile(rb'"requires":\[[^\]]')
+_REQUIRES = re.compile(rb'"requires":\[(?!\]|"%b"\])' % ENCRYPTION.encode())
 _NUMBER = rb"(0|[1-9][0-9]{0,14})"
 _TEXT = rb'"[ !#-\[\]-~]+"'
 _AT = rb',"at":(?:0|[1-9][0-9]{0,14})'
@@ -115,6 +119,9 @@ def decode_head(line: bytes) -> Frame:
     quick = _quick_head(line)
     if quick is not None:
         return quick
+    sealed = sealed_head(line)
+    if sealed is not None:
+        return sealed
     start, end = bulk_span(line)
     head = line[:start]
     frame = _decode(head, 2)  # numbers, strings and lists of strings
@@ -125,7 +132,8 @@ def decode_head(line: bytes) -> Frame:
     first = line[start + 2 : line.index(b'"', start + 2)].decode("ascii") if start < end else None
     if first not in _FIRST_BULK[_shape(frame)]:
         raise FormatError("members")
-    return frame
+    # What an encrypted header says goes on behind its bulk member.
+    return frame if first != "enc" else decode_frame(line, Header)
 
 
 def _quick_head(line: bytes) -> Frame | None:
@@ -182,6 +190,8 @@ def _check_version(line: bytes) -> None:
 
 def _shape(frame: Frame) -> str:
     """The row of ``_FIRST_BULK`` that a frame belongs to; '' for a combination of members that no writer makes."""
+    if isinstance(frame, Header):
+        return "header/sealed" if frame.requires else frame.kind
     if not isinstance(frame, CallResult):
         return frame.kind
     streamed = frame.chunks is not UNSET
@@ -194,6 +204,7 @@ def _shape(frame: Frame) -> str:
 _FIRST_BULK: Final[dict[str, frozenset[str | None]]] = {
     "": frozenset(),
     "header": frozenset({None}),
+    "header/sealed": frozenset({"enc"}),
     "call/start": frozenset({"args"}),
     "call/chunk": frozenset({"value"}),
     "complete": frozenset({None}),
@@ -210,6 +221,7 @@ _FIRST_BULK: Final[dict[str, frozenset[str | None]]] = {
 _ALL_BULK: Final[dict[str, frozenset[str]]] = {
     "": frozenset(),
     "header": frozenset(),
+    "header/sealed": frozenset({"enc"}),
     "call/start": frozenset({"args"}),
     "call/chunk": frozenset({"value"}),
     "complete": frozenset(),
@@ -229,6 +241,8 @@ def decode_frame(line: bytes, kind: type[_F]) -> _F:
 
     Raises ``FormatError`` ``head``, ``members``, ``bulk`` or ``too_deep``. The line's own bytes must have been checked.
     """
+    if kind in SEALED:
+        return cast("_F", sealed_frame(line))
     body = line[:-TRAILER_BYTES]
     frame = _decode(body, DEPTH_MAX + 1)
     if not isinstance(frame, kind) or encode_body(frame) != body:
@@ -243,6 +257,8 @@ def decode_frame(line: bytes, kind: type[_F]) -> _F:
         tree = decode_tree(bytes(getattr(frame, name)), sort=name == "args")
         if type(tree) is not _CONTAINERS.get(name, type(tree)):
             raise FormatError("members")
+        if name == "enc" and envelope_of(bytes(getattr(frame, name))) is None:
+            raise FormatError("members")
         if name == "error" and not _is_error_body(bytes(getattr(frame, name))):
             raise FormatError("members")
     return frame
@@ -250,7 +266,7 @@ def decode_frame(line: bytes, kind: type[_F]) -> _F:
 
 def decode_any(line: bytes) -> Frame:
     """As ``decode_frame``, of a frame of any kind."""
-    return decode_frame(line, KINDS[decode_head(line).kind])
+    return decode_frame(line, type(decode_head(line)))
 
 
 def _is_error_body(data: bytes) -> bool:
@@ -262,4 +278,4 @@ def _is_error_body(data: bytes) -> bool:
 
 
 # what a bulk member is, where it is not just any value
-_CONTAINERS: Final[dict[str, type]] = {"args": dict, "error": dict, "contexts": list, "meta": dict}
+_CONTAINERS: Final[dict[str, type]] = {"args": dict, "error": dict, "contexts": list, "meta": dict, "enc": dict}

@@ -14,21 +14,28 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 __all__ = [
     "BULK_MEMBERS",
+    "ENCRYPTION",
     "FORMAT",
     "GENESIS",
     "KINDS",
+    "SEALED",
     "CallChunk",
     "CallResult",
     "CallStart",
     "Complete",
+    "Envelope",
     "ErrorBody",
     "Frame",
     "Header",
     "Origin",
+    "SealedChunk",
+    "SealedResult",
+    "SealedStart",
 ]
 
 FORMAT: Final = "toolcassette/1"  # name and major version; a reader refuses any other
 GENESIS: Final = "0" * 64  # prev of the header: nothing comes before it
+ENCRYPTION: Final = "encryption"  # what the header of an encrypted cassette requires of its readers
 BULK_MEMBERS: Final = ("args", "value", "error", "contexts", "meta", "enc")
 
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]  # what every JSON parser reads exactly; in microseconds 285 years
@@ -130,6 +137,62 @@ class CallResult(_Frame, frozen=True, kw_only=True):
     hash: Hex64 = ""
 
 
+# Frames of calls in an encrypted cassette (FORMAT.md section 14): what a reader without a key has to go by, and one
+# member that holds the rest.
+
+
+class SealedStart(_Frame, frozen=True, kw_only=True):
+    """A call begins; which, only a recipient can read. ``enc``: base64 of the sealed members of a ``call/start``."""
+
+    kind_name: ClassVar[str] = "call/start"
+    seq: Count
+    kind: Literal["call/start"] = "call/start"
+    call: Count
+    enc: Bulk = UNSET
+    prev: Hex64 = ""
+    hash: Hex64 = ""
+
+
+class SealedChunk(_Frame, frozen=True, kw_only=True):
+    """One item of a stream, sealed."""
+
+    kind_name: ClassVar[str] = "call/chunk"
+    seq: Count
+    kind: Literal["call/chunk"] = "call/chunk"
+    call: Count
+    chunk: Count
+    enc: Bulk = UNSET
+    prev: Hex64 = ""
+    hash: Hex64 = ""
+
+
+class SealedResult(_Frame, frozen=True, kw_only=True):
+    """A call ends. How is in the clear, so that the counts of the last frame can be checked; with what is sealed."""
+
+    kind_name: ClassVar[str] = "call/result"
+    seq: Count
+    kind: Literal["call/result"] = "call/result"
+    call: Count
+    outcome: Literal["ok", "error", "cancelled", "left_early"]
+    chunks: Count | UnsetType = UNSET
+    enc: Bulk = UNSET
+    prev: Hex64 = ""
+    hash: Hex64 = ""
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What ``enc`` of a header holds; all but ``alg`` is base64.
+
+    ``commit`` commits to the data key, ``to`` is the data key for each recipient (and for nobody, as padding),
+    ``sealed`` the members ``include`` and ``rules``, which an encrypted header has empty.
+    """
+
+    alg: Literal["A256GCM"] = "A256GCM"
+    commit: str
+    to: list[str]
+    sealed: str
+
+
 class Complete(_Frame, frozen=True, kw_only=True):
     """The last frame. ``frames`` counts it too; ``rejected`` counts calls that never reached the recorder."""
 
@@ -166,7 +229,8 @@ class ErrorBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     parts: list[ErrorBody] | UnsetType = UNSET
 
 
-Frame: TypeAlias = Header | CallStart | CallChunk | CallResult | Complete
+Frame: TypeAlias = Header | CallStart | CallChunk | CallResult | SealedStart | SealedChunk | SealedResult | Complete
 KINDS: Final[dict[str, type[Frame]]] = {
     cls.kind_name: cls for cls in (Header, CallStart, CallChunk, CallResult, Complete)
 }
+SEALED: Final = (SealedStart, SealedChunk, SealedResult)

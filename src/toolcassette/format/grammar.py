@@ -3,7 +3,8 @@
 Theory. A cassette is one sentence: a header, then frames of calls in any interleaving, then ``complete``. Two small
 machines decide whether a word is allowed.
 
-The *file* is ``empty``, ``open`` or ``done``. A header opens it, ``complete`` ends it, frames of calls stand between.
+The *file* is ``empty``, ``open``, ``sealed`` or ``done``. A header opens it, as ``sealed`` where it is one of an
+encrypted cassette; ``complete`` ends it; frames of calls stand between, all of them sealed, or none.
 
 Each *call* is ``new``, ``running``, ``streaming`` or ``ended``. Calls are numbered in the order in which they start, so
 a start must carry the number of calls so far and the numbers need not be searched. A running call gets chunks, numbered
@@ -28,7 +29,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from msgspec import UNSET
 
 from toolcassette.errors import FormatError
-from toolcassette.format.frames import CallChunk, CallResult, CallStart, Complete, Frame, Header
+from toolcassette.format.frames import (
+    CallChunk,
+    CallResult,
+    CallStart,
+    Complete,
+    Frame,
+    Header,
+    SealedChunk,
+    SealedResult,
+    SealedStart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,17 +51,25 @@ CALLS_MAX: Final = 1_000_000  # calls in one cassette; more is a load test, and 
 _COMPOSITE: Final = re.compile(r"(.+):[0-9a-f]{16}#[0-9]+", re.DOTALL)  # no scope is called so
 _ESCAPE: Final = re.compile(rb"%([0-9A-F]{2})")
 
+_PLAIN: Final[tuple[type[Frame], ...]] = (CallStart, CallChunk, CallResult)
+_SEALED: Final[tuple[type[Frame], ...]] = (SealedStart, SealedChunk, SealedResult)
+
 # file state -> kind -> next file state, or the reason why not
 _FILE: Final[dict[str, dict[type[Frame], str]]] = {
-    "empty": {
-        Header: "open",
-        CallStart: "!header_missing",
-        CallChunk: "!header_missing",
-        CallResult: "!header_missing",
-        Complete: "!header_missing",
+    "empty": {Header: "open", **dict.fromkeys((*_PLAIN, *_SEALED, Complete), "!header_missing")},
+    "open": {
+        Header: "!header_repeated",
+        **dict.fromkeys(_PLAIN, "open"),
+        **dict.fromkeys(_SEALED, "!members"),
+        Complete: "done",
     },
-    "open": {Header: "!header_repeated", CallStart: "open", CallChunk: "open", CallResult: "open", Complete: "done"},
-    "done": dict.fromkeys((Header, CallStart, CallChunk, CallResult, Complete), "!after_complete"),
+    "sealed": {
+        Header: "!header_repeated",
+        **dict.fromkeys(_PLAIN, "!members"),
+        **dict.fromkeys(_SEALED, "sealed"),
+        Complete: "done",
+    },
+    "done": dict.fromkeys((Header, *_PLAIN, *_SEALED, Complete), "!after_complete"),
 }
 
 # How far a call is: the number of its chunks so far, or one of these.
@@ -103,6 +122,8 @@ _CALL: Final[dict[str, dict[type[Frame], str]]] = {
     "streaming": {CallStart: "call_number", CallChunk: "", CallResult: ""},
     "ended": {CallStart: "call_number", CallChunk: "call_ended", CallResult: "call_ended"},
 }
+for _row in _CALL.values():  # a sealed frame is one of its kind
+    _row |= {sealed: _row[plain] for plain, sealed in zip(_PLAIN, _SEALED, strict=True)}
 
 
 class Grammar:
@@ -144,7 +165,7 @@ class Grammar:
         if reason:
             raise FormatError(reason, frame=self.frames)
         self._accept(frame)
-        self.state = following
+        self.state = "sealed" if isinstance(frame, Header) and frame.requires else following
         self.frames += 1
 
     def begin(self, path: Sequence[str], tool: str) -> None:
@@ -265,14 +286,15 @@ class Grammar:
         reason = _CALL[self.call_state(frame.call)][type(frame)]
         if reason:
             return reason
-        if isinstance(frame, CallStart):
+        if isinstance(frame, CallStart | SealedStart):
             if frame.call != self.calls:
                 return "call_number"
             if self.calls >= self.calls_max:
                 return "too_many_calls"
-            return "nested" if self._is_nested(frame.path, frame.tool) else ""
+            # Below what a sealed one lies is known to who can open it (``opening.opened``).
+            return "nested" if isinstance(frame, CallStart) and self._is_nested(frame.path, frame.tool) else ""
         progress = self._progress[frame.call]
-        if isinstance(frame, CallChunk):
+        if isinstance(frame, CallChunk | SealedChunk):
             return "" if frame.chunk == progress else "chunk_number"
         if frame.outcome not in self.outcomes:  # a writer's slip; a reader's head was checked
             return "head"
@@ -298,13 +320,14 @@ class Grammar:
         return "" if counted == (self.calls, self.frames + 1, *self.outcomes.values()) else "counts"
 
     def _accept(self, frame: Frame) -> None:
-        if isinstance(frame, CallStart):
+        if isinstance(frame, CallStart | SealedStart):
             self._progress.append(_RUNNING)
             self._open += 1
-            self._name(frame.path, frame.tool)
-        elif isinstance(frame, CallChunk):
+            if isinstance(frame, CallStart):
+                self._name(frame.path, frame.tool)
+        elif isinstance(frame, CallChunk | SealedChunk):
             self._progress[frame.call] += 1
-        elif isinstance(frame, CallResult):
+        elif isinstance(frame, CallResult | SealedResult):
             self._progress[frame.call] = _ENDED
             self._open -= 1
             self.outcomes[frame.outcome] += 1

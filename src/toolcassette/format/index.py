@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from toolcassette.errors import FormatError
 from toolcassette.format.chain import own_fault, prev_and_hash
-from toolcassette.format.frames import CallChunk, CallResult, CallStart
+from toolcassette.format.frames import CallChunk, CallResult, CallStart, SealedChunk, SealedResult, SealedStart
 from toolcassette.format.grammar import CHUNK, START
 
 if TYPE_CHECKING:
@@ -108,10 +108,16 @@ class CassetteIndex:
     def _frame(self, frame: Frame, at: int, length: int, digest: str) -> None:
         if isinstance(frame, CallStart):
             self._start((tuple(frame.path), frame.tool, frame.boundary), frame.call, at, length, digest)
-        elif isinstance(frame, CallResult):
+        elif isinstance(frame, SealedStart):
+            self._start(None, frame.call, at, length, digest)
+        elif isinstance(frame, CallResult | SealedResult):
             self._end(frame.call, at, length, digest)
-        elif isinstance(frame, CallChunk):
+        elif isinstance(frame, CallChunk | SealedChunk):
             self._chunk(frame.call, at, length, digest)
+
+    def name_call(self, naming: Naming, call: int) -> None:
+        """Keep the naming of a call; of all calls, in their order."""
+        self._name(naming, (call,))
 
     def _name(self, naming: Naming, started: Sequence[int]) -> None:
         """Keep the naming of calls that follow one another."""
@@ -127,8 +133,9 @@ class CassetteIndex:
             calls = self._calls[path] = array("I")
         calls.extend(started)
 
-    def _start(self, naming: Naming, call: int, at: int, length: int, digest: str) -> None:
-        self._name(naming, (call,))
+    def _start(self, naming: Naming | None, call: int, at: int, length: int, digest: str) -> None:
+        if naming is not None:  # else it is sealed, and told by ``name_call`` later
+            self.name_call(naming, call)
         self.starts.append(at, length)
         self.ends.append(0, 0)
         if self.digests is not None:

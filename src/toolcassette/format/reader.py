@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from toolcassette.errors import FormatError
 from toolcassette.format.chain import Chain, own_fault, prev_and_hash
 from toolcassette.format.codec import LINE_BYTES_MAX, decode_frame, decode_head
-from toolcassette.format.frames import FORMAT, KINDS, Complete, Header
+from toolcassette.format.frames import FORMAT, Complete, Header
 from toolcassette.format.grammar import CALLS_MAX, Grammar
 from toolcassette.format.runs import Cutter, survey
 
@@ -224,7 +224,7 @@ class Reader:
         if frame.seq != self._line:
             raise FormatError("seq")
         if self._deep:
-            decode_frame(line, KINDS[frame.kind])
+            decode_frame(line, type(frame))
         self.grammar.step(frame)
         self._remember(frame)
         if self._index is not None:

@@ -12,14 +12,15 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from toolcassette.format.codec import decode_any
-from toolcassette.format.frames import CallChunk, CallResult, CallStart, Frame
+from toolcassette.format.frames import CallChunk, CallResult, CallStart, Frame, Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from toolcassette.format.frames import Origin
     from toolcassette.format.writer import Writer
 
-__all__ = ["Change", "bulk_members", "lines_of", "rewritten"]
+__all__ = ["Change", "bulk_members", "lines_of", "rewrapped", "rewritten"]
 
 _MEMBERS: dict[type[Frame], tuple[str, ...]] = {
     CallStart: ("args",),
@@ -69,4 +70,18 @@ def rewritten(lines: Iterable[bytes], writer: Writer, change: Change) -> Iterato
                 for member, data in _members(frame)
             }
             frame = msgspec.structs.replace(frame, **parts)
+        yield writer.line(frame)
+
+
+def rewrapped(
+    lines: Iterable[bytes], writer: Writer, *, cassette: str, producer: str, origin: Origin
+) -> Iterator[bytes]:
+    """The lines of a cassette as ``writer``, a new one, writes them under another id: the same calls, in another chain.
+
+    Raises ``FormatError`` for a line that is not canonical, or longer than the writer allows.
+    """
+    for line in lines:
+        frame = decode_any(line)
+        if isinstance(frame, Header):
+            frame = msgspec.structs.replace(frame, cassette=cassette, producer=producer, origin=origin)
         yield writer.line(frame)

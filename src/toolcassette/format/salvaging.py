@@ -14,9 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from toolcassette.errors import EncryptionError
 from toolcassette.format.chain import prev_and_hash
 from toolcassette.format.codec import LINE_BYTES_CEILING, decode_any
-from toolcassette.format.frames import CallResult, CallStart, Complete, Header, Origin
+from toolcassette.format.frames import (
+    CallResult,
+    CallStart,
+    Complete,
+    Header,
+    Origin,
+    SealedChunk,
+    SealedResult,
+    SealedStart,
+)
 from toolcassette.format.reader import Reader
 from toolcassette.format.writer import Writer
 
@@ -75,6 +85,8 @@ def salvage(data: bytes, *, cassette: str, producer: str) -> Salvaged:
     finding = reader.finish()
     if finding is not None and reader.header is None:
         raise finding.as_error()
+    if finding is not None and reader.header is not None and reader.header.requires:
+        raise EncryptionError("salvage")
     kept = len(prefix.ended)
     made = None if finding is None or not kept else _made(data, prefix, cassette, producer)
     return Salvaged(made, finding, reader.grammar.frames, kept, reader.grammar.calls - kept)
@@ -93,7 +105,7 @@ def _made(data: bytes, prefix: _Prefix, cassette: str, producer: str) -> bytes:
         elif isinstance(frame, Complete):  # damage came after it
             rejected = frame.rejected
             continue
-        elif frame.call not in prefix.ended:
+        elif isinstance(frame, SealedStart | SealedChunk | SealedResult) or frame.call not in prefix.ended:
             continue
         else:
             if isinstance(frame, CallStart):

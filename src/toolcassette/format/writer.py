@@ -15,11 +15,14 @@ from toolcassette.format.chain import TRAILER_BYTES, Chain
 from toolcassette.format.codec import LINE_BYTES_MAX, encode_body
 from toolcassette.format.frames import FORMAT, CallChunk, CallResult, CallStart, Complete, Header
 from toolcassette.format.grammar import CALLS_MAX, Grammar
+from toolcassette.format.opening import open_line, seal_header
+from toolcassette.format.sealing import sealed_body, sealed_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from toolcassette.format.frames import Frame
+    from toolcassette.format.sealing import Sealer
 
 __all__ = ["RecordedOutcome", "Writer"]
 
@@ -52,21 +55,37 @@ _HEADS_MAX = 256  # names remembered; a composite makes a new path for each of i
 
 
 class Writer:
-    """Writes one cassette, frame by frame. ``seq`` of the frames given is filled in here."""
+    """Writes one cassette, frame by frame. ``seq`` of the frames given is filled in here.
 
-    __slots__ = ("_chain", "_heads", "_line_bytes_max", "grammar")
+    ``sealing`` makes an encrypted one: given the id of the cassette, it makes a key that nothing was sealed with.
+    """
 
-    def __init__(self, *, line_bytes_max: int = LINE_BYTES_MAX, calls_max: int = CALLS_MAX) -> None:
+    __slots__ = ("_chain", "_heads", "_line_bytes_max", "_link", "_sealer", "_sealing", "grammar")
+
+    def __init__(
+        self,
+        *,
+        line_bytes_max: int = LINE_BYTES_MAX,
+        calls_max: int = CALLS_MAX,
+        sealing: Callable[[str], Sealer] | None = None,
+    ) -> None:
         self.grammar = Grammar(calls_max=calls_max)
         self._chain = Chain()
+        self._sealing = sealing
+        self._sealer: Sealer | None = None  # with the header
+        self._link = self._chain.link if sealing is None else self._sealed
         self._heads: dict[
             tuple[str, tuple[str, ...], str], bytes
         ] = {}  # what of a plain start frame is always the same
         self._line_bytes_max = line_bytes_max
 
     def again(self) -> Writer:
-        """A new writer with the same limits."""
-        return Writer(line_bytes_max=self._line_bytes_max, calls_max=self.grammar.calls_max)
+        """A new writer with the same limits, and a key of its own: no two texts are sealed as one frame of one key."""
+        return Writer(line_bytes_max=self._line_bytes_max, calls_max=self.grammar.calls_max, sealing=self._sealing)
+
+    def opened(self, line: bytes) -> bytes:
+        """A line that this writer has made, as it would be in the clear."""
+        return line if self._sealer is None else open_line(line, self._sealer)
 
     @property
     def head(self) -> str:
@@ -88,11 +107,25 @@ class Writer:
         if frame.seq != self.seq:
             raise FormatError("seq", frame=self.seq)
         self.grammar.step(frame)
-        return self._chain.link(body)
+        if self._sealing is not None and isinstance(frame, Header):
+            return self._sealed_header(frame, self._sealing(frame.cassette))
+        return self._link(body)
 
     def _check_length(self, body: bytes) -> None:
-        if len(body) + TRAILER_BYTES > self._line_bytes_max:
+        size = len(body) if self._sealer is None else sealed_size(body)
+        if size + TRAILER_BYTES > self._line_bytes_max:
             raise FormatError("line_too_long", frame=self.seq)
+
+    def _sealed_header(self, header: Header, sealer: Sealer) -> bytes:
+        line = self._chain.link(encode_body(seal_header(header, sealer)))
+        self._sealer = sealer
+        sealer.bind(bytes.fromhex(self._chain.head))
+        return line
+
+    def _sealed(self, body: bytes) -> bytes:
+        """As ``Chain.link``, of what becomes of a body; nothing can refuse it any more, so it is sealed once."""
+        assert self._sealer is not None  # the grammar lets nothing come before the header
+        return self._chain.link(sealed_body(body, self._chain.seq, self._sealer))
 
     def header(
         self,
@@ -194,7 +227,7 @@ class Writer:
         )
         self._check_length(body)
         self.grammar.begin(path, tool)
-        return self._chain.link(body)
+        return self._link(body)
 
     def _plain_result(self, call: int, at: int, value: bytes) -> bytes:
         body = b'{"seq":%d,"kind":"call/result","call":%d,"outcome":"ok","at":%d,"value":%b' % (
@@ -205,7 +238,7 @@ class Writer:
         )
         self._check_length(body)
         self.grammar.end_plainly(call)
-        return self._chain.link(body)
+        return self._link(body)
 
     def complete(self, *, rejected: int = 0) -> bytes:
         """The last line. Raises ``FormatError`` ``call_open`` while a call has no end."""

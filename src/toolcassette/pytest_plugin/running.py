@@ -29,7 +29,7 @@ import pytest
 from toolcassette.engine import MODE_VARIABLE, forbid_live
 from toolcassette.errors import CassetteError
 from toolcassette.pytest_plugin.ledger import orphans, shown_path
-from toolcassette.pytest_plugin.taping import Tape, end, first_call_of, keep_view, open_tape
+from toolcassette.pytest_plugin.taping import LOCKED, Tape, end, first_call_of, keep_view, open_tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -145,6 +145,9 @@ class Runner:
             tape = open_tape(path, mode, include, options, advice=advice, shared=is_everywhere(self._config))
         except ValueError as error:
             pytest.fail(f"toolcassette: {error}", pytrace=False)
+        if tape.locked and self._settings.missing_key == "skip":
+            tape.session.close()
+            pytest.skip(LOCKED)
         running.tape = tape
         if tape.effect == "replay":
             running.forbidden.enter_context(nothing_live())

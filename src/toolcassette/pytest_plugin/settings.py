@@ -34,6 +34,7 @@ __all__ = [
 MARKER: Final = "toolcassette"
 MODES: Final = ("replay", "record", "rewrite", "live")
 UNUSED: Final = ("ignore", "warn", "fail")
+MISSING_KEY: Final = ("skip", "fail")
 MARKER_HELP: Final = (
     "toolcassette(name=None, *, mode=None, include=None, order=None, allow_unconsumed=False, ...): record the tool "
     "calls of this test into a cassette, or replay them from it; the options are those of toolcassette.Options"
@@ -54,7 +55,8 @@ class Settings:
     """What holds for the whole run.
 
     ``explicit`` is the command line's mode or None, ``default`` the mode of a test whose marker names none; ``folder``
-    lies beside each test module; ``include`` are patterns or None; ``view``: keep a text of each cassette.
+    lies beside each test module; ``include`` are patterns or None; ``view``: keep a text of each cassette;
+    ``missing_key``: ``skip`` or ``fail``, a test whose cassette is encrypted where no key is.
     ``options``: those of every session, under what markers and fixtures say.
     """
 
@@ -65,6 +67,7 @@ class Settings:
     include: tuple[str, ...] | None
     forbid_live: bool
     view: bool
+    missing_key: str
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
     def mode(self, wish: Wish) -> str:
@@ -127,6 +130,11 @@ def _add_keys(parser: pytest.Parser) -> None:
         default="",
     )
     parser.addini(
+        "toolcassette_missing_key",
+        "a test whose cassette is encrypted, where no key is here: skip or fail",
+        default="skip",
+    )
+    parser.addini(
         "toolcassette_view",
         "keep the text that `toolcassette view` shows beside each cassette that is recorded",
         type="bool",
@@ -147,7 +155,9 @@ def settings_of(config: pytest.Config) -> Settings:
     folder = option.toolcassette_dir or config.getini("toolcassette_dir")
     unused = option.toolcassette_unused or config.getini("toolcassette_unused")
     _one_of("toolcassette mode", default, MODES)
+    missing_key = config.getini("toolcassette_missing_key")
     _one_of("toolcassette_unused", unused, UNUSED)
+    _one_of("toolcassette_missing_key", missing_key, MISSING_KEY)
     pure = PurePath(folder)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
         raise pytest.UsageError("toolcassette_dir names a folder beside each test module: no absolute path, no '..'")
@@ -161,6 +171,7 @@ def settings_of(config: pytest.Config) -> Settings:
         include=tuple(config.getini("toolcassette_include")) or None,
         forbid_live=config.getini("toolcassette_forbid_live"),
         view=config.getini("toolcassette_view"),
+        missing_key=missing_key,
         options={**_session_options(config), **_proof(config)},
     )
 

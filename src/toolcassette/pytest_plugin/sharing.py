@@ -12,18 +12,18 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from toolcassette.errors import CassetteError, CassetteExists, FormatError
 from toolcassette.stores import FileStore, MemoryStore
-from toolcassette.verify import read_cassette
+from toolcassette.verify import read_cassette, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from toolcassette.engine import Verdict
-    from toolcassette.format import Cassette
+    from toolcassette.stores import Store
 
 __all__ = ["Draft", "patiently"]
 
@@ -31,6 +31,7 @@ _T = TypeVar("_T")
 
 _PATIENCE_S: Final = 30.0  # another process is publishing: that takes as long as a few syncs
 _PAUSE_S: Final = 0.02
+_OTHER_NOTE: Final = "another worker recorded other calls; the first cassette was kept"
 
 
 class Draft:
@@ -46,26 +47,28 @@ class Draft:
         with self.store.open(os.fspath(self._path)) as source:
             data = b"".join(source.blocks())
         try:
-            outcome, notes = self._settle(data, read_cassette(self._path, store=self.store))
+            ours = _found(self._path, self.store)
+            assert ours is not None  # it was published into our own store a moment ago
+            outcome, notes = self._settle(data, ours)
         except CassetteError as error:
             return dataclasses.replace(verdict, outcome="kept", error=error)
         return dataclasses.replace(verdict, outcome=outcome, notes=(*verdict.notes, *notes))
 
-    def _settle(self, data: bytes, ours: Cassette) -> tuple[str, tuple[str, ...]]:
+    def _settle(self, data: bytes, ours: _Found) -> tuple[str, tuple[str, ...]]:
         def step() -> tuple[str, tuple[str, ...]]:
             now = _found(self._path)
-            if now is not None and now.content() == ours.content():
+            if now is not None and now.content is not None and now.content == ours.content:
                 return "unchanged", ()
             if now is not None and (self._before is None or now.head != self._before.head):
-                return "unchanged", ("another worker recorded other calls; the first cassette was kept",)
+                return "unchanged", () if now.content is None else (_OTHER_NOTE,)
             self._write(data, ours)
             return "published", ()
 
         return patiently(step)
 
-    def _write(self, data: bytes, ours: Cassette) -> None:
+    def _write(self, data: bytes, ours: _Found) -> None:
         spool = FileStore().create(
-            os.fspath(self._path), cassette_id=ours.header.cassette, replace=self._before is not None, set_aside=True
+            os.fspath(self._path), cassette_id=ours.cassette, replace=self._before is not None, set_aside=True
         )
         now = _found(self._path)
         if (now and now.head) != (self._before and self._before.head):  # published between our look and our claim
@@ -93,8 +96,20 @@ def patiently(step: Callable[[], _T]) -> _T:
             time.sleep(_PAUSE_S)
 
 
-def _found(path: Path) -> Cassette | None:
+class _Found(NamedTuple):
+    """A whole cassette: its head and id, and what it says; None where it is encrypted: nobody here needs a key."""
+
+    head: str
+    cassette: str
+    content: list[bytes] | None
+
+
+def _found(path: Path, store: Store | None = None) -> _Found | None:
+    report = verify(path, store=store)
+    if report.encrypted and report.ok:
+        return _Found(report.head or "", report.cassette or "", None)
     try:
-        return read_cassette(path)
+        found = read_cassette(path, store=store)
     except FormatError:
         return None
+    return _Found(found.head, found.header.cassette, found.content())

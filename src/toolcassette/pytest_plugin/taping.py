@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from toolcassette.crypto import read_signer
 from toolcassette.engine import Replayer, Selection, Session, Verdict, sign_published
-from toolcassette.errors import CassetteError, CassetteMismatch, CassettePoisoned, FormatError, NotPublished
+from toolcassette.errors import (
+    CassetteError,
+    CassetteMismatch,
+    CassettePoisoned,
+    EncryptionError,
+    FormatError,
+    NotPublished,
+)
 from toolcassette.pytest_plugin.naming import SUFFIX
 from toolcassette.pytest_plugin.sharing import Draft, patiently
 from toolcassette.session import record, replay, session
@@ -31,9 +38,10 @@ if TYPE_CHECKING:
     from toolcassette.crypto import Signer
     from toolcassette.engine import Call, ToolContract
 
-__all__ = ["Refusing", "Tape", "end", "first_call_of", "keep_view", "open_tape"]
+__all__ = ["LOCKED", "Refusing", "Tape", "end", "first_call_of", "keep_view", "open_tape"]
 
 
+LOCKED: Final = "toolcassette: the cassette is encrypted, and no key is here to open it (TOOLCASSETTE_IDENTITY)"
 _VIEW_SUFFIX: Final = ".cassette.md"
 
 
@@ -98,7 +106,7 @@ class Refusing(Session):
 class Tape:
     """An open session and its cassette. ``effect``: what the session does, ``replay``, ``record`` or ``live``."""
 
-    __slots__ = ("draft", "effect", "path", "session", "signer", "stood")
+    __slots__ = ("draft", "effect", "locked", "path", "session", "signer", "stood")
 
     def __init__(self, path: Path, mode: str, *, shared: bool) -> None:
         self.path = path
@@ -108,6 +116,7 @@ class Tape:
         # Several processes may record this one at once: each in memory, and the first to end publishes.
         self.draft = Draft(path) if shared and self.effect == "record" else None
         self.session: Session = Refusing(None)
+        self.locked = False  # an encrypted cassette, and no key is here
         self.signer: Signer | None = None  # of a draft, which is signed where it is published
 
     @property
@@ -139,6 +148,7 @@ def open_tape(
         refusing = Refusing(include, advice=advice) if missing else Refusing(include, why=error)
         tape.session = refusing.__enter__()
     except CassetteError as error:
+        tape.locked = isinstance(error, EncryptionError) and error.reason == "identity_missing"
         tape.session = Refusing(include, why=error).__enter__()
     return tape
 
@@ -188,6 +198,8 @@ def keep_view(tape: Tape, verdict: Verdict) -> None:
     """Write the text of a cassette that was just recorded beside it, if it is not there: whole or not at all, 0600."""
     if verdict.outcome not in ("published", "unchanged"):
         return
+    if verify(tape.path).encrypted:  # a text beside it would be in the clear
+        return
     text = view(read_cassette(tape.path)).encode()
     kept = tape.path.with_name(tape.path.name.removesuffix(SUFFIX) + _VIEW_SUFFIX)
     if kept.is_file() and kept.read_bytes() == text:
@@ -202,7 +214,7 @@ def first_call_of(path: Path) -> tuple[str, bytes] | None:
     """Tool and canonical arguments of the first call of a cassette; None where it has none, or is none."""
     try:
         cassette = read_cassette(path)
-    except FormatError:
+    except (FormatError, EncryptionError):
         return None
     if not len(cassette):
         return None

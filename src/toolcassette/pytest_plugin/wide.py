@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from toolcassette.pytest_plugin.ledger import shown_path
 from toolcassette.pytest_plugin.naming import SUFFIX, safe_name
 from toolcassette.pytest_plugin.settings import options_of
-from toolcassette.pytest_plugin.taping import end, keep_view, open_tape
+from toolcassette.pytest_plugin.taping import LOCKED, end, keep_view, open_tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from contextlib import AbstractContextManager
-
-    import pytest
 
     from toolcassette.engine import Session
     from toolcassette.pytest_plugin.ledger import Ledger
@@ -49,6 +49,9 @@ def opener(
             advice=lambda _tool, _args: "record it: pytest --toolcassette=record, with a test that needs this fixture",
             shared=hasattr(config, "workerinput"),
         )
+        if tape.locked and settings.missing_key == "skip":
+            tape.session.close()
+            pytest.skip(LOCKED)
         try:
             yield tape.session
         except BaseException as error:
