@@ -23,6 +23,7 @@ NAMES = [
     "causal-many",
     "verify-signed",
     "sign",
+    *(f"{mode}-{name}" for name in ("pydantic-ai", "openai-agents") for mode in MODES),
     "import",
 ]  # fmt: skip
 GROUPS = [f"frames-per-sync-{kind}-{callers}" for kind in ("async", "threads") for callers in (10, 100)]
