@@ -21,7 +21,9 @@ from agents import (
     handoff,
     set_tracing_disabled,
 )
+from agents.mcp import MCPServer
 from agents.testing import ScriptedModel, assistant_message, function_call
+from mcp_types import CallToolResult, TextContent, Tool
 from pydantic import BaseModel
 
 import toolcassette as tc
@@ -89,7 +91,7 @@ class OpenAiAgents(Driver):
 
     def agent(self, world):
         tools: list[Any] = [function_tool(fn, tool_input_guardrails=[guard(world)]) for fn in world.tools.values()]
-        return cassette_agent(Agent("a", model="fake", tools=tools), composites=world.composites)
+        return cassette_agent(Agent("a", model="fake", tools=tools), agents=world.composites)
 
     def config(self, world):
         return RunConfig(model_provider=cassette_provider(Provider(world)))
@@ -157,7 +159,7 @@ class Team:
         return cassette_agent(self.triage)
 
     def config(self):
-        return RunConfig(model_provider=cassette_provider(Provider(self.world), model="fake"))
+        return RunConfig(model_provider=cassette_provider(Provider(self.world), model_name="fake"))
 
     async def run(self):
         result = await Runner.run(self.start(), "hi", run_config=self.config())
@@ -282,6 +284,44 @@ async def test_another_tool_or_handoff_is_another_request(file):
             async with tc.replay(file):
                 await team.run()
         assert team.world.asked == 0
+
+
+class Server(MCPServer):
+    name = "shop"
+
+    def __init__(self, ran):
+        super().__init__()
+        self.ran = ran
+
+    async def connect(self):
+        """Nothing to do."""
+
+    async def cleanup(self):
+        """Nothing to do."""
+
+    async def list_tools(self, run_context=None, agent=None):
+        return [Tool(name="price", input_schema={"type": "object", "properties": {"of": {"type": "string"}}})]
+
+    async def call_tool(self, tool_name, arguments, meta=None):
+        self.ran.append(tool_name)
+        return CallToolResult(content=[TextContent(type="text", text="7 euros")])
+
+    list_prompts = get_prompt = None  # type: ignore[assignment] # nobody asks
+
+
+async def test_tools_of_a_server_are_recorded(file):
+    async def run(world):
+        agent = cassette_agent(Agent("a", model="fake", mcp_servers=[Server(world.ran)]))
+        result = await Runner.run(agent, "hi", run_config=RunConfig(model_provider=cassette_provider(Provider(world))))
+        return [item.to_input_item() for item in result.new_items]
+
+    live, again = (World(calls(("price", {"of": "tea"})), DONE) for _ in range(2))
+    async with tc.record(file, ["price", "fake"]):
+        told = await run(live)
+    async with tc.replay(file):
+        assert await run(again) == told
+    assert (live.ran, again.ran, again.asked) == (["price"], [], 0)
+    assert "7 euros" in str(told)
 
 
 def test_what_is_no_agent_is_said():

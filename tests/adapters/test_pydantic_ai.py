@@ -71,7 +71,7 @@ class PydanticAi(Driver):
                 yield word
 
         model = FunctionModel(lambda messages, info: made(world.answer(), world), stream_function=stream)
-        agent = Agent(model, capabilities=[Guard(world), cassette(model="fake", composites=world.composites)])
+        agent = Agent(model, capabilities=[Guard(world), cassette(model_name="fake", agents=world.composites)])
         for tool in world.tools.values():
             agent.tool_plain(tool)
         return agent
@@ -166,7 +166,7 @@ class Shop:
             raise ApprovalRequired({"who": "boss"})
 
         model = FunctionModel(lambda messages, info: made(self.world.answer(), self.world))
-        capabilities = [cassette(model="fake", **options)]
+        capabilities = [cassette(model_name="fake", **options)]
         toolsets = [toolset.prefixed("shop")]
         self.agent: Any = Agent(model, toolsets=toolsets, output_type=output_type, capabilities=capabilities)
 

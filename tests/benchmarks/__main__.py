@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.benchmarks import instructions, peers
+from tests.benchmarks.adapters import adapting
 from tests.benchmarks.calls import benchmarks, durable, redacting
 from tests.benchmarks.files import importing, verifying
 from tests.benchmarks.measure import measure, table
@@ -58,6 +59,7 @@ def _table(folder: Path, options: argparse.Namespace) -> Iterator[str]:
         matching(options.calls),
         signing(folder, options.calls) if any(options.only in name for name in ("verify-signed", "sign")) else (),
         sealing(options.calls),
+        adapting(folder, max(options.calls // 20, 1), options.only),
         importing(),
     )
     rows = [measure(b, options.rounds) for b in found if options.only in b.name]

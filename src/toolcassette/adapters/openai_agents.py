@@ -56,32 +56,32 @@ class _How(NamedTuple):
 def cassette_agent(
     agent: Any,
     *,
-    model: str | None = None,
+    model_name: str | None = None,
     rules: Sequence[Rule] = (),
     errors: Iterable[type[Exception]] = (),
-    composites: Iterable[str] = (),
+    agents: Iterable[str] = (),
 ) -> Any:
     """A copy of an ``Agent`` whose function tools sessions record and replay by name, and of all that it hands over to.
 
-    A model that is an instance is recorded too, by ``model`` or its own name; for models that are named, see
+    A model that is an instance is recorded too, by ``model_name`` or its own name; for models that are named, see
     ``cassette_provider``. ``rules`` as in ``wrap_model``; ``errors`` are classes that a replayed tool raises as
-    themselves; ``composites`` names tools that run other agents, as those of ``as_tool`` are without being named.
+    themselves; ``agents`` names tools that run other agents, as those of ``as_tool`` are without being named.
     Raises ``TypeError`` for what is no agent, ``ModuleNotFoundError`` without openai-agents.
     """
     if not isinstance(agent, package().agents.Agent):
         message = "cassette_agent takes an Agent"
         raise TypeError(message)
-    names = frozenset([composites] if isinstance(composites, str) else composites)
-    return _Graph(_How(model, tuple(rules), tuple(errors), names)).copy_of(agent, ())
+    names = frozenset([agents] if isinstance(agents, str) else agents)
+    return _Graph(_How(model_name, tuple(rules), tuple(errors), names)).copy_of(agent, ())
 
 
-def cassette_provider(provider: Any = None, *, model: str | None = None, rules: Sequence[Rule] = ()) -> Any:
-    """A ``ModelProvider`` whose models sessions record and replay by ``model``, or by the name that is asked for.
+def cassette_provider(provider: Any = None, *, model_name: str | None = None, rules: Sequence[Rule] = ()) -> Any:
+    """A ``ModelProvider`` whose models sessions record and replay by ``model_name``, or by the name that is asked for.
 
     ``provider`` is the one that really answers, ``MultiProvider()`` if not given.
     """
     real = package().agents.MultiProvider() if provider is None else provider
-    return package().provider(real, model, tuple(rules))
+    return package().provider(real, model_name, tuple(rules))
 
 
 class _Graph:
@@ -103,6 +103,11 @@ class _Graph:
             done.model = Named(agent.model, below)
         done.tools = [self._tool(tool, below) for tool in agent.tools]
         done.handoffs = [self._handoff(target) for target in agent.handoffs]
+
+        async def tools_of_servers(context: Any) -> list[Any]:
+            return [self._tool(tool, below) for tool in await agent.get_mcp_tools(context)]
+
+        done.get_mcp_tools = tools_of_servers
         return done
 
     def _tool(self, tool: Any, below: tuple[str, ...]) -> Any:

@@ -41,20 +41,20 @@ _CONTROL: Final = ("ModelRetry", "ToolFailed", "CallDeferred", "ApprovalRequired
 
 def cassette(
     *,
-    model: str | None = None,
+    model_name: str | None = None,
     rules: Sequence[Rule] = (),
     errors: Iterable[type[Exception]] = (),
-    composites: Iterable[str] = (),
+    agents: Iterable[str] = (),
 ) -> Any:
     """A capability: ``Agent(..., capabilities=[cassette()])``. One serves any number of agents and sessions.
 
-    Tools are selected by their names, the model by ``model``, which is its id (``openai:gpt-5``) if not given;
-    ``rules`` as in ``wrap_model``. ``errors`` are classes that a replayed tool raises as themselves. ``composites``
+    Tools are selected by their names, the model by ``model_name``, which is its id (``openai:gpt-5``) if not given;
+    ``rules`` as in ``wrap_model``. ``errors`` are classes that a replayed tool raises as themselves. ``agents``
     names the tools that run other agents: their bodies run in a replay too, and calls within lie below them in the
     call path. Raises ``ModuleNotFoundError`` without pydantic-ai.
     """
-    names = frozenset([composites] if isinstance(composites, str) else composites)
-    return _kinds().capability(model, tuple(rules), tuple(errors), names)
+    names = frozenset([agents] if isinstance(agents, str) else agents)
+    return _kinds().capability(model_name, tuple(rules), tuple(errors), names)
 
 
 class _Around:
