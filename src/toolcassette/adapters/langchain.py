@@ -42,8 +42,8 @@ def cassette_middleware(
 
     ``agents``: tools whose body runs an agent; unless a session selects one itself, it runs in both modes and its calls
     lie below it in the call path. ``errors`` are classes of exceptions that a replay raises as themselves.
-    ``output_schemas``: by tool, a JSON Schema that what it answers must fit, in both modes. ``rules`` as in
-    ``wrap_model``. Raises ``ModuleNotFoundError`` without langchain.
+    ``output_schemas``: by tool, a JSON Schema that what it answers must fit, in both modes; it needs the extra
+    ``jsonschema``. ``rules`` as in ``wrap_model``. Raises ``ModuleNotFoundError`` without langchain.
     """
     kind = middleware_class(_Standing)
     return kind(_Tools(agents, errors, output_schemas or {}), model_name, tuple(rules))
@@ -151,12 +151,15 @@ class _Answers:
         self._asked: dict[str, tuple[Member, str]] = {}  # id -> the session of the call, the tool's name
 
     def asked(self, messages: Iterable[Any]) -> None:
-        """Note the calls in a model's answer that a session selects."""
+        """Note the calls in a model's answer that a session selects; forget those of runs that broke off."""
+        for call_id, (session, _) in list(self._asked.items()):
+            if not session.is_open:
+                self._asked.pop(call_id, None)
         for message in messages:
             for call in getattr(message, "tool_calls", ()):
-                session = selecting(call["name"])[0]
-                if session is not None and call["id"]:
-                    self._asked[call["id"]] = (session, call["name"])
+                owner = selecting(call["name"])[0]
+                if owner is not None and call["id"]:
+                    self._asked[call["id"]] = (owner, call["name"])
 
     def reached(self, call_id: str) -> None:
         """A call came to us, whatever becomes of it."""
