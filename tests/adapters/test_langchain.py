@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -153,11 +154,8 @@ class TestLangchain(
     suite.Streams,
     suite.Nested,
     suite.Rejecting,
+    suite.Bypassing,
 ):
-    driver = Langchain()
-
-
-class TestBypassedLangchain(suite.Bypassing):
     driver = Langchain()
 
 
@@ -506,3 +504,31 @@ async def test_what_a_limit_ends_is_told_by_the_last_hook(file):
     live, _ = await recorded(file, run)
     assert live.asked == 2
     assert tc.inspect(file).rejected == 1
+
+
+async def test_an_answer_in_a_given_form_is_no_bypassed_call(file):
+    async def run(world):
+        model = scripted(world, calls(("roll", {})), calls(("Answer", {"value": 7})))
+        built: Any = create_agent(
+            model, [tool(world.tools["roll"])], response_format=ToolStrategy(Answer), middleware=[cassette_middleware()]
+        )
+        return (await built.ainvoke(ASKED))["structured_response"]
+
+    _, told = await recorded(file, run)
+    assert told == Answer(value=7)
+
+
+async def test_a_tool_that_a_model_made_up_is_nobodys_call(file):
+    async def run(world):
+        model = scripted(world, calls(("rool", {}), ("roll", {})), DONE)
+        built: Any = create_agent(model, [tool(world.tools["roll"])], middleware=[cassette_middleware()])
+        return shown((await built.ainvoke(ASKED))["messages"])
+
+    live, again = World(), World()
+    async with tc.record(file, ["roll", "scripted:fake"], order="causal"):
+        told = await run(live)
+    async with tc.replay(file):
+        assert await run(again) == told
+    assert (live.ran, again.ran, again.asked) == (["roll"], [], 0)
+    assert "not a valid tool" in told[2][1]
+    assert [call.tool for call in tc.read_cassette(file)] == ["scripted:fake", "roll", "scripted:fake"]

@@ -42,8 +42,8 @@ def cassette_middleware(
 
     ``agents``: tools whose body runs an agent; unless a session selects one itself, it runs in both modes and its calls
     lie below it in the call path. ``errors`` are classes of exceptions that a replay raises as themselves.
-    ``output_schemas``: by tool, a JSON Schema that what it answers must fit, in both modes. ``rules`` as in
-    ``wrap_model``. Raises ``ModuleNotFoundError`` without langchain.
+    ``output_schemas``: by tool, a JSON Schema that what it answers must fit, in both modes; it needs the extra
+    ``jsonschema``. ``rules`` as in ``wrap_model``. Raises ``ModuleNotFoundError`` without langchain.
     """
     kind = middleware_class(_Standing)
     return kind(_Tools(agents, errors, output_schemas or {}), model_name, tuple(rules))
@@ -102,7 +102,7 @@ class _Tools:
         if self._is_composite(call["name"]):
             with below(self._found, call["name"], call["args"]):
                 return handler(request)
-        session = session_for(call["name"])
+        session = self._session(request)
         if session is None:
             return handler(request)
         pending = self._begin(session, call)
@@ -118,7 +118,7 @@ class _Tools:
         if self._is_composite(call["name"]):
             with below(self._found, call["name"], call["args"]):
                 return await handler(request)
-        session = session_for(call["name"])
+        session = self._session(request)
         if session is None:
             return await handler(request)
         pending = self._begin(session, call)
@@ -129,6 +129,11 @@ class _Tools:
 
     def _is_composite(self, name: str) -> bool:
         return name in self._agents and selecting(name)[0] is None
+
+    @staticmethod
+    def _session(request: Any) -> Member | None:
+        """The session of a call; none for a name that a model made up: there is no body, langchain answers itself."""
+        return None if request.tool is None else session_for(request.tool_call["name"])
 
     def _begin(self, session: Member, call: Any) -> Pending:
         contract = self._contracts.get(call["name"], self._contract)
@@ -150,13 +155,20 @@ class _Answers:
     def __init__(self) -> None:
         self._asked: dict[str, tuple[Member, str]] = {}  # id -> the session of the call, the tool's name
 
-    def asked(self, messages: Iterable[Any]) -> None:
-        """Note the calls in a model's answer that a session selects."""
+    def asked(self, messages: Iterable[Any], tools: Iterable[Any]) -> None:
+        """Note the calls in a model's answer that a session selects; forget those of runs that broke off.
+
+        ``tools``: what the model was offered. An answer in a given form comes as a call of a tool that is none.
+        """
+        names = {tool.name for tool in tools if isinstance(tool, package().tools.BaseTool)}
+        for call_id, (session, _) in list(self._asked.items()):
+            if not session.is_open:
+                self._asked.pop(call_id, None)
         for message in messages:
             for call in getattr(message, "tool_calls", ()):
-                session = selecting(call["name"])[0]
-                if session is not None and call["id"]:
-                    self._asked[call["id"]] = (session, call["name"])
+                owner = selecting(call["name"])[0] if call["name"] in names else None
+                if owner is not None and call["id"]:
+                    self._asked[call["id"]] = (owner, call["name"])
 
     def reached(self, call_id: str) -> None:
         """A call came to us, whatever becomes of it."""
@@ -188,13 +200,13 @@ class _Standing:
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         self._tools.answers.check(request.state["messages"])
         response = handler(request.override(model=self._model(request.model)))
-        self._tools.answers.asked(response.result)
+        self._tools.answers.asked(response.result, request.tools)
         return response
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         self._tools.answers.check(request.state["messages"])
         response = await handler(request.override(model=self._model(request.model)))
-        self._tools.answers.asked(response.result)
+        self._tools.answers.asked(response.result, request.tools)
         return response
 
     def after_agent(self, state: Any, runtime: Any) -> None:
