@@ -402,36 +402,36 @@ class Annotated(Suite):
 
 
 class Rejecting(Suite):
-    TURN = calls(("weather", {"city": "Wuhan"}), ("weather", {"city": "secret"}))
+    REFUSED = calls(("weather", {"city": "Wuhan"}), ("weather", {"city": "secret"}))
 
     async def test_a_rejected_call_is_counted_and_rejected_again(self, file):
         def make(*turns):
             return World(*turns, rejects={"secret"})
 
-        live, _ = await self.both(file, self.TURN, DONE, make=make)
+        live, _ = await self.both(file, self.REFUSED, DONE, make=make)
         assert live.ran == ["weather Wuhan"]
         assert tc.inspect(file).rejected == 1
 
     async def test_another_number_of_rejections_fails(self, file):
         async with tc.record(file, self.tools, order="causal"):
             await self.driver.run(World(calls(("weather", {"city": "Wuhan"})), DONE))
-        error, _ = await self.fails(file, World(self.TURN, DONE, rejects={"secret"}))
+        error, _ = await self.fails(file, World(self.REFUSED, DONE, rejects={"secret"}))
         assert isinstance(error, tc.CassetteMismatch)
         assert error.reason == "rejected_differs"
 
 
 class Bypassing(Suite):
-    TURN = calls(("weather", {"city": "Wuhan"}), ("weather", {"city": "cached"}))
+    ANSWERED = calls(("weather", {"city": "Wuhan"}), ("weather", {"city": "cached"}))
 
     async def test_a_call_that_is_answered_elsewhere_is_not_published(self, file):
         with pytest.raises(tc.NotPublished) as caught:
             async with tc.record(file, self.tools, order="causal"):
-                await self.driver.run(World(self.TURN, DONE, bypasses={"cached"}))
+                await self.driver.run(World(self.ANSWERED, DONE, bypasses={"cached"}))
         assert caught.value.reason == "bypassed"
 
     async def test_one_that_is_answered_elsewhere_in_a_replay_poisons(self, file):
         async with tc.record(file, self.tools, order="causal"):
-            await self.driver.run(World(self.TURN, DONE))
-        error, _ = await self.fails(file, World(self.TURN, DONE, bypasses={"cached"}))
+            await self.driver.run(World(self.ANSWERED, DONE))
+        error, _ = await self.fails(file, World(self.ANSWERED, DONE, bypasses={"cached"}))
         assert isinstance(error, tc.CassetteMismatch)
         assert error.reason == "bypassed"
