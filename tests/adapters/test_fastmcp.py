@@ -12,6 +12,7 @@ from fastmcp.utilities.types import Image
 
 import toolcassette as tc
 from tests.adapters.conformance import Annotated, Driver, Parallel, Tools
+from tests.cli.helpers import cassette
 from toolcassette.adapters.fastmcp import cassette_middleware
 
 
@@ -111,3 +112,17 @@ async def test_errors_and_pictures_reach_the_client_as_they_did(file):
     async with tc.replay(file):
         assert await told() == said
     assert ran == ["picture", "fails"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_was_recorded_at_a_client_is_replayed_in_the_server(file):
+    def roll(sides: int) -> int:
+        raise AssertionError(sides)
+
+    value = b'{"content":[{"type":"text","text":"4"}],"structuredContent":{"result":4}}'
+    note = b'[{"method":"notifications/message","params":{"data":"so far"}}]'
+    call = tc.RecordedCall(tool="mcp/roll", args=b'{"sides":6}', value=value, contexts=note)
+    file.write_bytes(cassette([call], include=["mcp/*"]))
+    async with tc.replay(file), Client(server_of({"roll": roll}, cassette_middleware())) as client:
+        assert (await client.call_tool("roll", {"sides": 6})).data == 4

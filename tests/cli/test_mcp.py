@@ -40,6 +40,12 @@ for line in sys.stdin:
             say(ident, result={"content": [], "structuredContent": {"degrees": params["arguments"].get("d", 20.5)}})
         elif params["name"] == "secret":
             say(ident, result={"content": [{"type": "text", "text": "sk-ant-api03-" + "Ab1" * 30}]})
+        elif params["name"] == "talks":
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "so far"}}))
+            token = params.get("_meta", {}).get("progressToken")
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress",
+                              "params": {"progressToken": token, "progress": 1}}))
+            say(ident, result={"content": []})
         elif params["name"] == "bad": say(ident, error={"code": -32602, "message": "no such tool", "data": [1]})
     elif ident is not None: say(ident, result={})
 """
@@ -258,6 +264,42 @@ def unpublished_by_us(file, client):
     status, err, _ = client.end()
     assert not file.exists()
     return status, err
+
+
+def test_a_call_that_the_client_cancels_is_cancelled_again(file, tiny, trace):
+    def cancelled(client):
+        talk(client, HELLO)
+        client.send(called(7, "hangs"))
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
+        assert client.ask(called(8, "weather"))["id"] == 8
+        return client.end()
+
+    status, err, _ = cancelled(record(file, tiny))
+    assert status == 0, err
+    outcomes = {call.tool: call.outcome for call in tc.read_cassette(file)}
+    assert outcomes == {"mcp:initialize": "ok", "mcp/hangs": "cancelled", "mcp/weather": "ok"}
+    status, err, seconds = cancelled(replay(file))
+    assert (status, seconds < 2) == (0, True), err
+    assert bodies(trace) == ["hangs", "weather"]
+
+
+def test_notifications_come_again_with_the_token_of_today(file, tiny, trace):
+    def told(client, token):
+        message = called(2, "talks")
+        message["params"]["_meta"] = {"progressToken": token}
+        talk(client, HELLO)
+        client.send(message)
+        lines = [json.loads(client.process.stdout.readline()) for _ in range(3)]
+        assert client.end()[0] == 0
+        return lines
+
+    said = told(record(file, tiny), "then")
+    assert [line.get("method") for line in said] == ["notifications/message", "notifications/progress", None]
+    assert said[1]["params"] == {"progressToken": "then", "progress": 1}
+    again = told(replay(file), 99)
+    assert again[1]["params"] == {"progressToken": 99, "progress": 1}
+    assert [again[0], again[2]] == [said[0], said[2]]
+    assert b"then" not in file.read_bytes()
 
 
 def test_a_secret_does_not_reach_the_cassette(file, tiny, trace):

@@ -14,6 +14,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcassette.adapters._requests import Requests
+from toolcassette.contracts import ToolReturn
 from toolcassette.errors import UnrecordableValue
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class _Handling:
                     raise session.refuse(refused, params["name"])
                 pending.keep(_package().write(result))
         value: Any = pending.outcome()
-        return _package().read(value)
+        # A recording at the client holds notifications too, which are the server's own affair here.
+        return _package().read(value.value if isinstance(value, ToolReturn) else value)
 
 
 @functools.cache
