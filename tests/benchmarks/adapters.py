@@ -57,7 +57,46 @@ def _openai_agents(count: int, *, seam: bool) -> Callable[[], Awaitable[object]]
     return run
 
 
-ADAPTERS = {"pydantic-ai": _pydantic_ai, "openai-agents": _openai_agents}
+def _langchain(count: int, *, seam: bool) -> Callable[[], Awaitable[object]]:
+    from langchain.agents import create_agent
+    from langchain_core.tools import StructuredTool
+
+    from tests.adapters.conformance import DONE, World, calls
+    from tests.adapters.test_langchain import ASKED, Scripted
+    from toolcassette.adapters.langchain import cassette_middleware
+
+    def run() -> Awaitable[object]:
+        world = World(calls(*(("look", {"number": number}) for number in range(count))), DONE)
+        middleware: list[Any] = [cassette_middleware()] if seam else []
+        tools = [StructuredTool.from_function(coroutine=look)]
+        agent: Any = create_agent(Scripted(world=world), tools, middleware=middleware)
+        ran: Awaitable[object] = agent.ainvoke(ASKED)
+        return ran
+
+    return run
+
+
+def _fastmcp(count: int, *, seam: bool) -> Callable[[], Awaitable[object]]:
+    from fastmcp import Client, FastMCP
+
+    from toolcassette.adapters.fastmcp import cassette_middleware
+
+    async def run() -> None:
+        server: Any = FastMCP("looking", middleware=[cassette_middleware()] if seam else [])
+        server.tool(look)
+        async with Client(server) as client:
+            for number in range(count):
+                await client.call_tool("look", {"number": number})
+
+    return run
+
+
+ADAPTERS = {
+    "pydantic-ai": (_pydantic_ai, "look"),
+    "openai-agents": (_openai_agents, "look"),
+    "langchain": (_langchain, "look"),
+    "fastmcp": (_fastmcp, "mcp/look"),
+}
 
 
 async def _seconds(run: Callable[[], Awaitable[object]], session: Any = None) -> float:
@@ -72,7 +111,7 @@ async def _seconds(run: Callable[[], Awaitable[object]], session: Any = None) ->
 
 def adapting(folder: Path, calls: int, only: str = "") -> Iterator[Benchmark]:
     """One turn of ``calls`` calls for each framework: recorded (``sync="none"``) and replayed."""
-    for name, make in ADAPTERS.items():
+    for name, (make, tool) in ADAPTERS.items():
         if not any(only in f"{mode}-{name}" for mode in ("record", "replay")):
             continue
         alone, seamed = make(calls, seam=False), make(calls, seam=True)
@@ -81,12 +120,12 @@ def adapting(folder: Path, calls: int, only: str = "") -> Iterator[Benchmark]:
         def bare(run: Any = alone) -> float:
             return asyncio.run(_seconds(run))
 
-        def record(run: Any = seamed, file: Path = file) -> float:
+        def record(run: Any = seamed, file: Path = file, tool: str = tool) -> float:
             file.unlink(missing_ok=True)
-            return asyncio.run(_seconds(run, tc.record(file, ["look"], order="causal", sync="none")))
+            return asyncio.run(_seconds(run, tc.record(file, [tool], order="causal", sync="none")))
 
-        def replay(run: Any = seamed, file: Path = file) -> float:
-            return asyncio.run(_seconds(run, tc.replay(file, ["look"])))
+        def replay(run: Any = seamed, file: Path = file, tool: str = tool) -> float:
+            return asyncio.run(_seconds(run, tc.replay(file, [tool])))
 
         yield Benchmark(f"record-{name}", bare, record, calls, "a tool call of a turn; base: the framework alone")
         record()  # for a run of the replay alone

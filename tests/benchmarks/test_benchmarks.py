@@ -24,7 +24,7 @@ NAMES = [
     "verify-signed",
     "sign",
     *(f"encrypt-{size}" for size in ("300B", "1KB", "64KB", "1MB")),
-    *(f"{mode}-{name}" for name in ("pydantic-ai", "openai-agents") for mode in MODES),
+    *(f"{mode}-{name}" for name in ("pydantic-ai", "openai-agents", "langchain", "fastmcp") for mode in MODES),
     "import",
 ]  # fmt: skip
 GROUPS = [f"frames-per-sync-{kind}-{callers}" for kind in ("async", "threads") for callers in (10, 100)]
