@@ -27,7 +27,7 @@ from toolcassette.format import (
     encode_value,
 )
 from toolcassette.format.codec import bulk_span, encode_body
-from toolcassette.format.frames import BULK_MEMBERS, KINDS
+from toolcassette.format.frames import BULK_MEMBERS, KINDS, SEALED
 
 ORDER = {  # FORMAT.md section 2
     "header": "seq kind format cassette created producer requires include order sync rules enc from prev hash",
@@ -38,6 +38,13 @@ ORDER = {  # FORMAT.md section 2
 }
 
 
+SEALED_ORDER = {  # FORMAT.md section 14
+    "call/start": "seq kind call enc prev hash",
+    "call/chunk": "seq kind call chunk enc prev hash",
+    "call/result": "seq kind call outcome chunks enc prev hash",
+}
+
+
 def lined(body: str) -> bytes:
     return seal(body)
 
@@ -45,6 +52,11 @@ def lined(body: str) -> bytes:
 @pytest.mark.parametrize("kind", KINDS)
 def test_members_stand_in_the_order_of_the_specification(kind: str) -> None:
     assert [f.encode_name for f in msgspec.structs.fields(KINDS[kind])] == ORDER[kind].split()
+
+
+@pytest.mark.parametrize("sealed", SEALED, ids=lambda kind: kind.__name__)
+def test_members_of_sealed_frames_stand_in_the_order_of_the_specification(sealed: type[Frame]) -> None:
+    assert [f.encode_name for f in msgspec.structs.fields(sealed)] == SEALED_ORDER[sealed.kind_name].split()
 
 
 @pytest.mark.parametrize("seq", range(len(BASE)))

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.format.test_vectors import ACCEPTED, content
+from tests.format.test_vectors import ACCEPTED, OPENED, content
 from tests.make_vectors import SCHEMAS
 from toolcassette.format import json_schemas
 
@@ -32,7 +32,7 @@ def test_schemas_are_those_of_the_structs(name: str) -> None:
     assert on_disk(name) == json_schemas()[name]
 
 
-@pytest.mark.parametrize("name", ACCEPTED)
+@pytest.mark.parametrize("name", [*ACCEPTED, *OPENED])
 def test_every_accepted_frame_is_valid(name: str) -> None:
     for frame in frames(name):
         FRAME.validate(frame)

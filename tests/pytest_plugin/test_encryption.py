@@ -87,7 +87,9 @@ def test_no_text_is_kept_in_the_clear_beside_it(suite, encrypted, tmp_path, monk
 
 
 def test_workers_record_it_once_and_need_no_key(suite, encrypted):
-    pytest.importorskip("xdist")
     encrypted.unlink()
-    suite.run("--toolcassette=record", "-n", "2").assert_outcomes(passed=1)
-    assert b"Wuhan" not in encrypted.read_bytes()
+    for mode in ("record", "rewrite"):
+        result = suite.run_apart(f"--toolcassette={mode}", "-n2", "--dist=each", "-W", "default")
+        result.assert_outcomes(passed=2)
+        assert b"Wuhan" not in encrypted.read_bytes()
+        assert [path.name for path in encrypted.parent.iterdir()] == [encrypted.name]

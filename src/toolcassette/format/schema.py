@@ -1,4 +1,4 @@
-"""JSON Schemas of the five frames, generated from the structs (FORMAT.md section 2).
+"""JSON Schemas of the five kinds of frame, in the clear and sealed, generated from the structs (FORMAT.md section 2).
 
 Rule: the structs are the source; the files under ``schemas/v1`` are kept in step by a test. A schema says which members
 a frame may have and of what type; chain, spelling and grammar are beyond it.
@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from toolcassette.format.frames import FORMAT, KINDS, ErrorBody
+from toolcassette.format.frames import FORMAT, KINDS, SEALED, ErrorBody
 
 __all__ = ["json_schemas"]
 
@@ -21,7 +21,7 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 def json_schemas() -> dict[str, dict[str, Any]]:
     """File name -> JSON Schema (2020-12): one for the frame of any kind, one for what the member ``error`` holds."""
-    types = tuple(KINDS.values())
+    types = (*KINDS.values(), *SEALED)
     _, parts = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     for cls in types:
         _tidy(parts[cls.__name__], cls)
@@ -53,6 +53,7 @@ def _dedent(parts: dict[str, Any]) -> None:
 def _tidy(schema: dict[str, Any], cls: type[msgspec.Struct]) -> None:
     """Members are required unless absence is their default: kind, prev and hash only have defaults for the writer."""
     fields = msgspec.structs.fields(cls)
-    schema["required"] = [field.encode_name for field in fields if field.default is not UNSET]
+    sealed = cls in SEALED
+    schema["required"] = [f.encode_name for f in fields if f.default is not UNSET or (sealed and f.name == "enc")]
     for field in fields:
         schema["properties"][field.encode_name].pop("default", None)
