@@ -45,8 +45,9 @@ class _Traced(Call):
 
     span: _Span
 
-    def _replace(self, **changed: Any) -> Self:
-        again = super()._replace(**changed)  # redaction makes another call of it
+    def changed(self, **parts: Any) -> Self:
+        """See ``Call.changed``."""
+        again = super().changed(**parts)
         again.span = self.span
         return again
 

@@ -39,6 +39,10 @@ class Call(NamedTuple):
     redacted: bytes = b""
     refs: tuple[Ref, ...] = ()
 
+    def changed(self, **parts: Any) -> Self:
+        """The same call with other parts."""
+        return self._replace(**parts)
+
     def __repr__(self) -> str:
         return f"<Call of {self.tool}, {len(self.args)} bytes>"  # a traceback with locals must show no arguments
 

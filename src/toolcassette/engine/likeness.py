@@ -67,7 +67,7 @@ class Likeness:
         if args is call.args and not self._redactor.secrets.given:
             return call
         template, refs = abstract(args)
-        return call if template is call.args else call._replace(args=template, redacted=args, refs=refs)
+        return call if template is call.args else call.changed(args=template, redacted=args, refs=refs)
 
     def template(self, number: int) -> bytes:
         """The arguments of a record as they are compared."""

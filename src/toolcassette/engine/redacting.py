@@ -50,7 +50,7 @@ class RecordedRedaction:
         if call.rules:
             self._own[call.tool] = call.rules
         args = self._bytes(call, call.args, sort=True)
-        return call if args is call.args else call._replace(args=args)
+        return call if args is call.args else call.changed(args=args)
 
     def landed(self, call: Call) -> None:
         """The frame of what was redacted last for a call is written: what was learned meanwhile may stand in it."""
