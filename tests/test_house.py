@@ -100,8 +100,9 @@ def test_every_public_name_resolves() -> None:
     report(missing)
 
 
-def test_importing_the_facade_loads_nothing_heavy() -> None:
-    report(loaded_by(f"import {house.ROOT}", house.NOT_AT_IMPORT))
+@pytest.mark.parametrize("use", ["", f"{house.ROOT}.record", f"{house.ROOT}.verify"])
+def test_importing_and_using_the_facade_loads_nothing_heavy(use: str) -> None:
+    report(loaded_by(f"import {house.ROOT}\n{use}", house.NOT_AT_IMPORT))
 
 
 def test_words_in_the_repository() -> None:
