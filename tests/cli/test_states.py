@@ -252,6 +252,28 @@ def test_a_folder_without_cassettes_is_no_good_input(tmp_path, capsys):
     assert "(not_a_file)" in out
 
 
+@pytest.mark.parametrize(
+    ("verb", "expected", "words"),
+    [
+        ("verify", 2, "(not_a_file)"),
+        ("inspect", 2, "no cassette in this folder"),
+        ("ls", 0, "no cassettes here"),
+        ("scan", 2, "(not_a_file)"),
+    ],
+)
+@pytest.mark.parametrize("name", ["empty", "empty/", "."])
+def test_a_folder_without_cassettes_is_told_the_same_however_it_is_named(
+    tmp_path, monkeypatch, capsys, verb, expected, words, name
+):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty if name == "." else tmp_path)
+    status, out, err = judged(capsys, verb, name)
+    assert status == expected
+    assert f"{name}: " in out + err
+    assert words in out + err
+
+
 @pytest.mark.parametrize(("name", "expected"), [("good", 0), ("flipped", 1), ("newer", 2), ("empty", 1)])
 def test_stdin(monkeypatch, capsys, name, expected):
     read, write = os.pipe()

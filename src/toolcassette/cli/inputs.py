@@ -15,17 +15,29 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from toolcassette.cli.outlet import shown
+from toolcassette.errors import FormatError
 from toolcassette.folders import cassette_files
 from toolcassette.stores import FileStore, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toolcassette.stores import Store
+    from toolcassette.stores import Source, Store
 
 __all__ = ["STDIN", "Input", "expand", "listed"]
 
 STDIN: Final = "-"
+
+
+class _Folder(FileStore):
+    """Where a folder without cassettes is looked for: it is no file, however it is named (``.``, ``here/``)."""
+
+    def open(self, name: str) -> Source:
+        try:
+            os.scandir(name).close()
+        except OSError:
+            raise FormatError("unreadable") from None
+        raise FormatError("not_a_file")
 
 
 class Input(NamedTuple):
@@ -46,7 +58,8 @@ def expand(paths: Sequence[str]) -> Iterator[Input]:
             yield Input(STDIN, piped)
         elif os.path.isdir(path):  # noqa: PTH112 - a path stays as it was given
             below = list(cassette_files(path))
-            yield from (Input(name, files, folder) for name, folder in below or [(path, True)])
+            for name, is_folder in below or [(path, True)]:
+                yield Input(name, _Folder() if is_folder else files, is_folder)
         else:
             yield Input(path, files)
 
