@@ -146,7 +146,7 @@ class Section:
             same_output(expected, done.stdout, block)
 
     def _environment(self) -> dict[str, str]:
-        """This interpreter and this package, whatever is installed."""
+        """This interpreter and this package, whatever is installed and however these tests are run."""
         tools = self.folder.parent / f"{self.folder.name}-bin"
         tools.mkdir(exist_ok=True)
         for name, command in (("python", ""), ("toolcassette", "-m toolcassette")):
@@ -155,7 +155,7 @@ class Section:
             script.chmod(0o755)
         path = f"{tools}{os.pathsep}{os.environ['PATH']}"
         return {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             "PATH": path,
             "PYTHONPATH": str(REPOSITORY / "src"),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
